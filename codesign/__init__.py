@@ -1,0 +1,1 @@
+"""Hardware-accelerator co-design: a Relay compiler, a tensor accelerator, its RTL and simulators."""

@@ -1,0 +1,65 @@
+"""The record that says everything about an operator; `ops.table` holds one per operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias, final
+
+from codesign.dtypes import Array
+from codesign.ir.relay.expr import Attrs, Call
+from codesign.ir.relay.types import TensorType, Type
+
+Relation: TypeAlias = Callable[[Call, tuple[Type, ...]], Type]
+"""`(call, argument types) -> result type`; raises CodesignError with the call's span."""
+
+Reference: TypeAlias = Callable[..., Array]
+"""`reference(*arrays, attrs) -> array`, or without `attrs` where the operator has none: the meaning."""
+
+Work: TypeAlias = Callable[[Call, tuple[TensorType, ...], TensorType], int]
+"""`(call, argument types, result type) -> arithmetic operations`."""
+
+
+class Fusion(IntEnum):
+    """How an operator may be fused with its producers and consumers, weakest first."""
+
+    ELEMENTWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    REDUCTION = 3
+    ANCHOR = 4
+    OPAQUE = 8
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OnUnit:
+    """The accelerator runs the operator on a unit: `gemm` or `vector`.
+
+    Whether it does under a configuration is the accelerator backend's to say, with a reason.
+    """
+
+    unit: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NotOnAccelerator:
+    """The operator stays on the host, for a reason that the placement table shows."""
+
+    reason: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One operator of the vocabulary."""
+
+    name: str
+    relation: Relation
+    reference: Reference
+    fusion: Fusion
+    accel: OnUnit | NotOnAccelerator
+    work: Work
+    attrs: type[Attrs] | None = None
