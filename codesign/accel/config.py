@@ -1,6 +1,6 @@
 """The accelerator's free parameters, and every width that follows from them.
 
-One `AccelConfig` is read by the compiler, both simulators, the RTL, the C++ harness and the runtime.
+One `AccelConfig` is read by the compiler, the simulators, the RTL, the C++ harness and the runtime.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, final
 
+from codesign.accel.rules import PAGE_BYTES, broken_rules
 from codesign.diagnostics import CodesignError, Problem
 
 SEGMENTS: Final = 8
@@ -21,8 +22,16 @@ SEGMENTS: Final = 8
 
 GEMM_LOOPS: Final = 6
 VECTOR_LOOPS: Final = 5
-PAGE_BYTES: Final = 4096
-"""No AXI burst crosses a multiple of this address (AMBA AXI, A3.4.1)."""
+__all__ = [
+    "GEMM_LOOPS",
+    "LOADABLE",
+    "PAGE_BYTES",
+    "SEGMENTS",
+    "VECTOR_LOOPS",
+    "AccelConfig",
+    "DramTiming",
+    "Memory",
+]
 
 
 class Memory(IntEnum):
@@ -214,9 +223,8 @@ class AccelConfig:
 
     def problems(self) -> tuple[Problem, ...]:
         """Return every broken rule, each with the nearest legal value."""
-        from codesign.accel.rules import broken_rules  # noqa: PLC0415  (rules read this class)
-
-        return broken_rules(self)
+        knobs = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "dram"}
+        return broken_rules(knobs, asdict(self.dram))
 
     def check(self) -> AccelConfig:
         """Return the configuration itself; raise CodesignError with all broken rules at once."""
@@ -241,7 +249,10 @@ class AccelConfig:
         except tomllib.TOMLDecodeError as error:
             raise CodesignError.of(f"{source} is not TOML", found=str(error)) from None
         dram = table.pop("dram", {})
-        wrong = [*_wrong_keys(cls, table, source), *_wrong_keys(DramTiming, dram, f"{source}: dram")]
+        wrong = [
+            *_wrong_keys(cls, table, source),
+            *_wrong_keys(DramTiming, dram, f"{source}: dram"),
+        ]
         if wrong:
             raise CodesignError(*wrong)
         return cls(**table, dram=DramTiming(**dram)).check()
@@ -252,16 +263,23 @@ class AccelConfig:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise CodesignError.of(f"cannot read configuration {str(path)!r}", found=str(error)) from None
+            raise CodesignError.of(
+                f"cannot read configuration {str(path)!r}", found=str(error)
+            ) from None
         return cls.from_toml(text, source=str(path))
 
     def to_toml(self) -> str:
         """Return TOML text that `from_toml` reads back to an equal configuration."""
-        lines = [f"{f.name} = {_toml(getattr(self, f.name))}  # {f.metadata['doc']}"
-                 for f in fields(self) if f.name != "dram"]
+        lines = [
+            f"{f.name} = {_toml(getattr(self, f.name))}  # {f.metadata['doc']}"
+            for f in fields(self)
+            if f.name != "dram"
+        ]
         lines += ["", "[dram]"]
-        lines += [f"{f.name} = {getattr(self.dram, f.name)}  # {f.metadata['doc']}"
-                  for f in fields(self.dram)]
+        lines += [
+            f"{f.name} = {getattr(self.dram, f.name)}  # {f.metadata['doc']}"
+            for f in fields(self.dram)
+        ]
         return "\n".join(lines) + "\n"
 
     def with_dram(self, **timing: int) -> AccelConfig:
@@ -278,10 +296,15 @@ def _wrong_keys(cls: type, table: dict[str, Any], source: str) -> list[Problem]:
     wrong = []
     for name, value in table.items():
         if name not in known:
-            wrong.append(Problem(what=f"{source} has no knob {name!r}",
-                                 found=f"the knobs are {', '.join(known)}"))
+            wrong.append(
+                Problem(
+                    what=f"{source} has no knob {name!r}", found=f"the knobs are {', '.join(known)}"
+                )
+            )
             continue
         expected = bool if known[name].type == "bool" else int
         if type(value) is not expected:
-            wrong.append(Problem(what=f"{source}: {name} must be {expected.__name__}, not {value!r}"))
+            wrong.append(
+                Problem(what=f"{source}: {name} must be {expected.__name__}, not {value!r}")
+            )
     return wrong

@@ -4,6 +4,7 @@ Loops run from the outermost (first) to the innermost (last). An operand's tile 
 plus the sum over loops of loop counter times stride. Unused loops have extent 1.
 """
 
+# ruff: noqa: RUF009  (the fields are declared through functions that return dataclasses.field)
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -105,7 +106,8 @@ class Field:
     """One field of an instruction word: its width, sign, repetition and meaning.
 
     `minimum` is subtracted before encoding (an extent of 1 is stored as 0); a field with `count`
-    above 1 is a tuple, stored first element lowest.
+    above 1 is a tuple, stored first element lowest. Of a field with one element, the value is a
+    member of `enum`, a truth value (`flag`), a set of units (`units`), or an integer.
     """
 
     width: Width
@@ -114,6 +116,8 @@ class Field:
     minimum: int = 0
     count: int = 1
     enum: type[IntEnum] | None = None
+    flag: bool = False
+    units: bool = False
 
 
 def _fixed(bits: int) -> Width:
@@ -142,7 +146,16 @@ def _declare(
     enum: type[IntEnum] | None = None,
     default: Any = None,
 ) -> Any:
-    declared = Field(_fixed(width) if isinstance(width, int) else width, doc, signed, minimum, count, enum)
+    declared = Field(
+        width=_fixed(width) if isinstance(width, int) else width,
+        doc=doc,
+        signed=signed,
+        minimum=minimum,
+        count=count,
+        enum=enum,
+        flag=isinstance(default, bool),
+        units=isinstance(default, frozenset),
+    )
     metadata = {"field": declared}
     if default is None:
         return field(metadata=metadata)
@@ -189,6 +202,8 @@ class Load:
         memory[sram + running index] = pad_value in every element, where y or x lies in the padding,
         else the tile at beat `address + z * stride[0] + y' * stride[1] + x' * beats(memory)`
         of the segment.
+        Only inp and vec take padding. Data of a load may arrive after the padding of the next one
+        is written: between two loads into the same tiles stands a SYNC, or a token of a reader.
     """
 
     opcode: ClassVar[Opcode] = Opcode.LOAD
@@ -196,17 +211,24 @@ class Load:
 
     wait: frozenset[Unit] = _wait()
     push: frozenset[Unit] = _push()
-    memory: Memory = _declare(3, "scratchpad that is written: inp, wgt, vec, param or lut", enum=Memory)
+    memory: Memory = _declare(
+        3, "scratchpad that is written: inp, wgt, vec, param or lut", enum=Memory
+    )
     sram: int = _declare(_index(*Memory), "first tile of the scratchpad")
     segment: int = _declare((SEGMENTS - 1).bit_length(), "DRAM segment")
     address: int = _declare(_address, "first beat in the segment")
     size: tuple[int, int, int] = _declare(_extent, "tiles along z, y, x", minimum=1, count=3)
-    stride: tuple[int, int] = _declare(24, "beats from one z, y to the next", count=2, default=(0, 0))
+    stride: tuple[int, int] = _declare(
+        24, "beats from one z, y to the next", count=2, default=(0, 0)
+    )
     pad: tuple[int, int, int, int] = _declare(
         6, "tiles of padding: top, bottom, left, right", count=4, default=(0, 0, 0, 0)
     )
     pad_value: int = _declare(
-        lambda config: config.inp_bits, "value of every element of a padding tile", signed=True, default=0
+        lambda config: config.inp_bits,
+        "value of every element of a padding tile",
+        signed=True,
+        default=0,
     )
 
 
@@ -219,7 +241,9 @@ class Gemm:
         for every iteration of the loops:
         acc[a][n, o] += sum over i of inp[x][n, i] * wgt[w][o, i]
         where the first visit of the reducing loops overwrites unless `accumulate`.
-        acc_bits = 32: the sum wraps in no legal use; acc_bits = 16: every addition saturates.
+        Visits follow the order of the loops; "first" means that every reducing counter is 0.
+        acc_bits = 32: sums are modulo 2**32; acc_bits = 16: every addition of a tile product
+        (itself exact) saturates, and each element that does is counted.
     """
 
     opcode: ClassVar[Opcode] = Opcode.GEMM
@@ -227,9 +251,13 @@ class Gemm:
 
     wait: frozenset[Unit] = _wait()
     push: frozenset[Unit] = _push()
-    accumulate: bool = _declare(1, "add to what the accumulators hold from the first visit on", default=False)
+    accumulate: bool = _declare(
+        1, "add to what the accumulators hold from the first visit on", default=False
+    )
     reduce: int = _declare(GEMM_LOOPS, "mask of the loops that reduce: bit l for loop l", default=0)
-    extents: tuple[int, ...] = _declare(_extent, "iterations of each loop", minimum=1, count=GEMM_LOOPS)
+    extents: tuple[int, ...] = _declare(
+        _extent, "iterations of each loop", minimum=1, count=GEMM_LOOPS
+    )
     acc: int = _declare(_index(Memory.ACC), "base tile in the accumulators; names the bank")
     acc_strides: tuple[int, ...] = _declare(_index(Memory.ACC), "tiles per loop", count=GEMM_LOOPS)
     inp: int = _declare(_index(Memory.INP), "base tile in inp")
@@ -254,8 +282,11 @@ class Vector:
         if lookup: s = lut[lut_base + (s as unsigned byte)]
         destination tile = s
         `docs/numbers.md` and `accel.arithmetic` state every width. x and y are never both in acc,
-        nor both in vec. With `residual` the op is PASS and y is a vec tile. Destination ACC skips
-        zero_point, clip and lookup, and saturates to acc_bits.
+        nor both in vec; all accumulators of one instruction lie in one bank. `dst_strides` and
+        `q_strides` of reducing loops are 0. With `residual` there is no reduction, the op is PASS
+        and y is a vec tile. Destination ACC skips zero_point, clip and lookup, and saturates to
+        acc_bits; where it overlaps x or y in acc, it has their base and strides and no tile is
+        visited twice.
     """
 
     opcode: ClassVar[Opcode] = Opcode.VECTOR
@@ -264,41 +295,66 @@ class Vector:
     wait: frozenset[Unit] = _wait()
     push: frozenset[Unit] = _push()
     op: VectorOp = _declare(3, "x op y", enum=VectorOp)
-    reduce: Reduce = _declare(2, "how reducing iterations combine", enum=Reduce, default=Reduce.NONE)
+    reduce: Reduce = _declare(
+        2, "how reducing iterations combine", enum=Reduce, default=Reduce.NONE
+    )
     reduce_loops: int = _declare(3, "how many innermost loops reduce", default=0)
     x_source: XSource = _declare(1, "where x comes from", enum=XSource)
     y_source: YSource = _declare(2, "where y comes from", enum=YSource, default=YSource.IMMEDIATE)
     destination: Destination = _declare(1, "where the result goes", enum=Destination)
     requantize: bool = _declare(1, "scale by param tile q", default=False)
-    residual: bool = _declare(1, "add y * immediate * 2**residual_shift before the shift", default=False)
+    residual: bool = _declare(
+        1, "add y * immediate * 2**residual_shift before the shift", default=False
+    )
     lookup: bool = _declare(1, "pass the clipped result through a table", default=False)
-    extents: tuple[int, ...] = _declare(_extent, "iterations of each loop", minimum=1, count=VECTOR_LOOPS)
+    extents: tuple[int, ...] = _declare(
+        _extent, "iterations of each loop", minimum=1, count=VECTOR_LOOPS
+    )
     dst: int = _declare(_index(Memory.ACC, Memory.OUT), "base tile of the destination")
-    dst_strides: tuple[int, ...] = _declare(_index(Memory.ACC, Memory.OUT), "tiles per loop", count=VECTOR_LOOPS)
+    dst_strides: tuple[int, ...] = _declare(
+        _index(Memory.ACC, Memory.OUT), "tiles per loop", count=VECTOR_LOOPS
+    )
     x: int = _declare(_index(Memory.ACC, Memory.VEC), "base tile of x")
-    x_strides: tuple[int, ...] = _declare(_index(Memory.ACC, Memory.VEC), "tiles per loop", count=VECTOR_LOOPS)
+    x_strides: tuple[int, ...] = _declare(
+        _index(Memory.ACC, Memory.VEC), "tiles per loop", count=VECTOR_LOOPS
+    )
     y: int = _declare(
-        lambda config: max(_index(Memory.ACC, Memory.VEC)(config), config.index_bits(Memory.PARAM) + 2),
+        lambda config: max(
+            _index(Memory.ACC, Memory.VEC)(config), config.index_bits(Memory.PARAM) + 2
+        ),
         "base of y: a tile, or in param 4 * tile + which 16 bits of the word",
         default=0,
     )
     y_strides: tuple[int, ...] = _declare(
-        lambda config: max(_index(Memory.ACC, Memory.VEC)(config), config.index_bits(Memory.PARAM) + 2),
+        lambda config: max(
+            _index(Memory.ACC, Memory.VEC)(config), config.index_bits(Memory.PARAM) + 2
+        ),
         "tiles, or 16-bit fields, per loop",
         count=VECTOR_LOOPS,
         default=(0,) * VECTOR_LOOPS,
     )
     q: int = _declare(_index(Memory.PARAM), "base param tile of the requantization", default=0)
     q_strides: tuple[int, ...] = _declare(
-        _index(Memory.PARAM), "param tiles per loop", count=VECTOR_LOOPS, default=(0,) * VECTOR_LOOPS
+        _index(Memory.PARAM),
+        "param tiles per loop",
+        count=VECTOR_LOOPS,
+        default=(0,) * VECTOR_LOOPS,
     )
-    immediate: int = _declare(IMMEDIATE_BITS, "operand y, or the residual's multiplier", signed=True, default=0)
+    immediate: int = _declare(
+        IMMEDIATE_BITS, "operand y, or the residual's multiplier", signed=True, default=0
+    )
     residual_shift: int = _declare(5, "0 to 24", default=0)
-    vec_zero_point: int = _declare(lambda config: config.inp_bits, "subtracted from vec elements", signed=True, default=0)
-    zero_point: int = _declare(lambda config: config.inp_bits, "added after scaling", signed=True, default=0)
+    vec_zero_point: int = _declare(
+        lambda config: config.inp_bits, "subtracted from vec elements", signed=True, default=0
+    )
+    zero_point: int = _declare(
+        lambda config: config.inp_bits, "added after scaling", signed=True, default=0
+    )
     low: int = _declare(lambda config: config.inp_bits, "least result", signed=True)
     high: int = _declare(lambda config: config.inp_bits, "greatest result", signed=True)
-    lut_base: int = _declare(_index(Memory.LUT), "first entry of the table: a multiple of 256", default=0)
+    lut_base: int = _declare(
+        _index(Memory.LUT), "first entry of the table: a multiple of 256", default=0
+    )
 
 
 @final
@@ -308,7 +364,9 @@ class Store:
 
     Action
         for z < size[0], y < size[1], x < size[2], in this order:
-        tile at beat `address + z * stride[0] + y * stride[1] + x * beats(out)` = out[sram + running index]
+        tile at beat `address + z * stride[0] + y * stride[1] + x * beats(out)`
+        of the segment = out[sram + running index].
+        No two tiles of the box are the same place in DRAM.
     """
 
     opcode: ClassVar[Opcode] = Opcode.STORE
@@ -320,7 +378,9 @@ class Store:
     segment: int = _declare((SEGMENTS - 1).bit_length(), "DRAM segment")
     address: int = _declare(_address, "first beat in the segment")
     size: tuple[int, int, int] = _declare(_extent, "tiles along z, y, x", minimum=1, count=3)
-    stride: tuple[int, int] = _declare(24, "beats from one z, y to the next", count=2, default=(0, 0))
+    stride: tuple[int, int] = _declare(
+        24, "beats from one z, y to the next", count=2, default=(0, 0)
+    )
 
 
 Instruction: TypeAlias = Sync | Load | Gemm | Vector | Store
