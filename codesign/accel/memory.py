@@ -13,12 +13,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from codesign.accel.config import PAGE_BYTES, AccelConfig
-
-READ_LEAD: Final = 1
-"""Least cycles from a read's address to its first beat."""
-
-WRITE_LEAD: Final = 4
-"""Least cycles from a write's address to its first beat: time to read `out` ahead."""
+from codesign.accel.timing import READ_LEAD, WRITE_LEAD
 
 NO_ROW: Final = -1
 """The open row of a bank in which none was opened yet."""
