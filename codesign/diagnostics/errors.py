@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from codesign.diagnostics.diagnostic import Diagnostic, Problem
 from codesign.diagnostics.render import render_all
 
@@ -17,7 +19,7 @@ class CodesignError(Exception):
         return render_all(self.diagnostics)
 
     @classmethod
-    def of(cls, what: str, *, found: str = "", help: str | None = None) -> CodesignError:  # noqa: A002
+    def of(cls, what: str, *, found: str = "", help: str | None = None) -> Self:  # noqa: A002
         """Return an error of one plain problem without a place in a text."""
         return cls(Problem(what=what, found=found, help=help))
 

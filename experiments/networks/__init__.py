@@ -1,1 +1,1 @@
-"""Real trained networks with data: where they come from, how they are fed, what they should answer."""
+"""Real trained networks with data: where they come from, what they eat, what they answer."""

@@ -1,4 +1,4 @@
-"""PP-OCR text direction classifier: is a line of text upright or upside down?
+"""PP-OCR text direction classifier: whether a line of text is upright or upside down.
 
 Weights: rapidocr-onnxruntime (Apache-2.0). Preprocessing is the package's own: height 48, width at
 most 192 and zeros to its right, values from -1 to 1.

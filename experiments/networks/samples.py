@@ -24,7 +24,7 @@ class Split(StrEnum):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Samples:
-    """`inputs` is float32 Tensor[(n, c, h, w)]; `labels` int64 Tensor[(n,)], or None where no truth is known."""
+    """`inputs`: float32 Tensor[(n, c, h, w)]; `labels`: int64 Tensor[(n,)], None where unknown."""
 
     inputs: npt.NDArray[np.float32]
     labels: npt.NDArray[np.int64] | None

@@ -12,9 +12,22 @@ from PIL import Image, ImageDraw, ImageFont
 
 Pixels = npt.NDArray[np.uint8]
 
-_WORDS: Final = tuple(
-    ["the", "of", "and", "to", "in", "is", "that", "for", "it", "as", "was", "with", "be", "by", "on", "not", "he", "his", "but", "at", "are", "this", "have", "from", "or", "had", "an", "they", "which", "one", "you", "were", "all", "her", "she", "there", "would", "their", "we", "him", "been", "has", "when", "who", "will", "no", "more", "if", "out", "so", "up", "said", "what", "its", "about", "than", "into", "them", "can", "only", "other", "time", "new", "some", "could", "these", "two", "may", "first", "then", "do", "any", "like", "my", "now", "over", "such", "our", "man", "me", "even", "most", "made", "after", "also", "did", "many", "off", "before", "must", "well", "back", "through", "years", "much", "where", "your", "way", "down", "should", "because", "long", "each", "just", "state", "people", "those", "too", "mr", "how", "little", "good", "world", "make", "very", "year", "still", "see", "own", "work", "men", "day", "get", "here", "old", "life", "both", "between", "being", "under", "three", "never", "know", "same", "last", "another", "while", "us", "might", "great", "go", "come", "since", "against", "right", "came", "take", "used", "himself", "few", "house", "American", "use", "place", "during", "high", "without", "again", "home", "around", "small", "however", "found", "Mrs", "part", "school", "thought", "went", "say", "general", "once", "upon", "war", "left", "every", "don't", "does", "got", "united", "number", "hand", "course", "water", "until", "Invoice", "Total", "Amount", "Date", "Order", "Account", "Street", "Page", "Section", "Figure", "Table", "Report", "Summary", "September", "Monday", "Contract", "Delivery", "Payment", "Customer", "Address", "Reference", "Chapter", "Appendix", "2019", "2024", "17", "42", "100", "3.5", "1,250.00", "No.", "8", "EUR", "USD", "kg", "12:30", "A4", "§3", "5%", "(a)", "[1]", "ISO", "9001"]
-)
+_VOCABULARY: Final = """
+    the of and to in is that for it as was with be by on not he his but at are this have from or
+    had an they which one you were all her she there would their we him been has when who will
+    no more if out so up said what its about than into them can only other time new some could
+    these two may first then do any like my now over such our man me even most made after also
+    did many off before must well back through years much where your way down should because
+    long each just state people those too mr how little good world make very year still see own
+    work men day get here old life both between being under three never know same last another
+    while us might great go come since against right came take used himself few house American
+    use place during high without again home around small however found Mrs part school thought
+    went say general once upon war left every don't does got united number hand course water
+    until Invoice Total Amount Date Order Account Street Page Section Figure Table Report
+    Summary September Monday Contract Delivery Payment Customer Address Reference Chapter
+    Appendix 2019 2024 17 42 100 3.5 1,250.00 No. 8 EUR USD kg 12:30 A4 §3 5% (a) [1] ISO 9001
+"""
+_WORDS: Final = tuple(_VOCABULARY.split())
 
 _SCALE: Final = 2
 """Pages are drawn this much larger and then reduced, as a scan would be."""

@@ -1,1 +1,1 @@
-"""A small convolutional network for the handwritten digits of scikit-learn, trained by `train.py`."""
+"""A small convolutional network for the digits of scikit-learn, trained by `train.py`."""

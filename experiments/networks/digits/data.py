@@ -1,4 +1,4 @@
-"""The 1,797 labelled 8 x 8 digits of scikit-learn (BSD-3-Clause), split three ways by a fixed seed."""
+"""The 1,797 labelled digits of scikit-learn (8 x 8, BSD-3-Clause), split three ways by a seed."""
 
 from __future__ import annotations
 

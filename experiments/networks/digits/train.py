@@ -1,4 +1,6 @@
-"""Train the digits network with NumPy and write `digits.onnx`: python -m experiments.networks.digits.train
+"""Train the digits network with NumPy and write `digits.onnx`.
+
+    python -m experiments.networks.digits.train
 
 conv 3x3 (16) - relu - depthwise conv 3x3 - relu - conv 1x1 (32) - relu - max pool 2x2 - dense 64 -
 relu - dense 10. Stochastic gradient descent with momentum; images are shifted by up to one pixel.

@@ -1,1 +1,1 @@
-"""EfficientNet-Lite0 for ImageNet: packaged weights, the architecture in plain torch, photographs."""
+"""EfficientNet-Lite0 for ImageNet: packaged weights, architecture in torch, photographs."""

