@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 
 from rich.console import Console
 
+from experiments.networks.answers import has_onnxruntime, recorded
 from experiments.networks.registry import NETWORKS
 
 
@@ -15,9 +15,7 @@ def main() -> int:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for network in NETWORKS:
         reason = network.missing()
-        if reason is None and find_spec("onnxruntime") is not None:
-            from experiments.networks.answers import recorded
-
+        if reason is None and has_onnxruntime():
             recorded(network)
         console.print(f"{network.name:20} {'ready' if reason is None else reason}")
     return 0

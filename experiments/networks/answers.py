@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
+import importlib.util
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
 from experiments.networks.packages import BUILD
 from experiments.networks.registry import Network
@@ -47,8 +48,14 @@ def onnxruntime_answers(model: Path, inputs: npt.NDArray[np.float32]) -> npt.NDA
     )
 
 
-def session(model: Path) -> onnxruntime.InferenceSession:
+def has_onnxruntime() -> bool:
+    """Return whether onnxruntime, which only development needs, is installed."""
+    return importlib.util.find_spec("onnxruntime") is not None
+
+
+def session(model: Path) -> Any:
     """Return a session of one thread, so that times compare with ours."""
+    onnxruntime = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
