@@ -9,16 +9,23 @@ from typing import TypeAlias, final
 
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Attrs, Call
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.types import Type
 
 Relation: TypeAlias = Callable[[Call, tuple[Type, ...]], Type]
 """`(call, argument types) -> result type`; raises CodesignError with the call's span."""
 
-Reference: TypeAlias = Callable[..., Array]
-"""`reference(*arrays, attrs) -> array`, or without `attrs` where the operator has none: the meaning."""
+Value: TypeAlias = "Array | tuple[Value, ...]"
+"""What a first-order expression evaluates to: a tensor or a tuple of values."""
 
-Work: TypeAlias = Callable[[Call, tuple[TensorType, ...], TensorType], int]
-"""`(call, argument types, result type) -> arithmetic operations`."""
+Reference: TypeAlias = Callable[..., Value]
+"""The meaning: `reference(*values, attrs) -> value`, without `attrs` where there are none.
+
+A tuple argument (`concatenate`) is a Python tuple of arrays. `attrs` may be passed by position or
+by name.
+"""
+
+Work: TypeAlias = Callable[[Call, tuple[Type, ...], Type], int]
+"""`(call, argument types, result type) -> arithmetic operations`; moving data is none."""
 
 
 class Fusion(IntEnum):
