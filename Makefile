@@ -45,7 +45,7 @@ types: setup  ## mypy --strict
 	$(PYTHON) -m mypy
 
 test: setup  ## the default suite
-	$(PYTHON) -m pytest -m "not slow"
+	$(PYTHON) -m pytest
 
 test-rtl: setup  ## Amaranth benches and the Verilated design
 	$(PYTHON) -m pytest tests/hardware tests/rtl
