@@ -1,0 +1,1 @@
+"""Doors through which programs come in."""
