@@ -1,4 +1,4 @@
-"""Which instructions a configuration can execute: every rule that concerns one instruction alone."""
+"""Which instructions a configuration can execute: the rules that concern one alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def broken_rules(
         case Load():
             yield from _load(instruction, config)
         case Gemm():
-            yield from _gemm(instruction, config)
+            yield from _gemm(instruction)
         case Vector():
             yield from _vector(instruction, config)
         case Store():
@@ -110,8 +110,7 @@ def _load(load: Load, config: AccelConfig) -> Iterator[str]:
         yield f"pads {name}; only inp and vec take padding"
 
 
-def _gemm(gemm: Gemm, config: AccelConfig) -> Iterator[str]:
-    del config
+def _gemm(gemm: Gemm) -> Iterator[str]:
     for loop, (extent, stride) in enumerate(zip(gemm.extents, gemm.acc_strides, strict=True)):
         if gemm.reduce >> loop & 1 and extent > 1 and stride:
             yield f"reduces over loop {loop}, which moves the accumulator by {stride}"

@@ -1,0 +1,83 @@
+"""What the accelerator's memories hold, and which of their tiles have been written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign.accel.config import AccelConfig, Memory
+from codesign.accel.tiles import element_dtype, tile_shape
+from codesign.diagnostics import CodesignError
+from codesign.dtypes import Array
+
+Indices: TypeAlias = NDArray[np.int64]
+
+ACC_DTYPE: Final = np.dtype(np.int32)
+"""Accumulators of 16 bits too are held in 32."""
+
+
+class UnwrittenError(CodesignError):
+    """A tile is read that nothing has written; on hardware it would hold anything."""
+
+
+def tile_indices(base: int, extents: Sequence[int], strides: Sequence[int]) -> Indices:
+    """Return the tile of every iteration of a loop nest: int64[extents]."""
+    indices: Indices = np.full((1,) * len(extents), base, dtype=np.int64)
+    for loop, (extent, stride) in enumerate(zip(extents, strides, strict=True)):
+        steps = np.arange(extent, dtype=np.int64) * stride
+        indices = indices + steps.reshape(
+            [-1 if axis == loop else 1 for axis in range(len(extents))]
+        )
+    return indices
+
+
+class Scratchpads:
+    """All on-chip memories: one array of tiles each, `tile_shape` a tile.
+
+    Parameters
+    ----------
+    config
+        Gives depths, shapes and element types; accumulators are int32.
+    """
+
+    def __init__(self, config: AccelConfig) -> None:
+        self._tiles: dict[Memory, Array] = {}
+        self._written: dict[Memory, NDArray[np.bool_]] = {}
+        for memory in Memory:
+            depth = config.depth(memory)
+            dtype = ACC_DTYPE if memory is Memory.ACC else element_dtype(memory, config)
+            self._tiles[memory] = np.zeros((depth, *tile_shape(memory, config)), dtype)
+            self._written[memory] = np.zeros(depth, np.bool_)
+
+    def read(self, memory: Memory, indices: Indices | slice) -> Array:
+        """Return tiles: a copy for indices, a view for a slice.
+
+        Raises
+        ------
+        UnwrittenError
+            One of the tiles has never been written.
+        """
+        written = self._written[memory][indices]
+        if not written.all():
+            self._refuse(memory, indices)
+        return self._tiles[memory][indices]
+
+    def _refuse(self, memory: Memory, indices: Indices | slice) -> None:
+        everything = np.arange(len(self._written[memory]))
+        wanted: NDArray[Any] = everything[indices]
+        first = int(wanted[~self._written[memory][wanted]][0])
+        raise UnwrittenError.of(
+            f"tile {first} of {memory.name.lower()} is read, but nothing has written it"
+        )
+
+    def write(self, memory: Memory, indices: Indices | slice, tiles: Array) -> None:
+        """Overwrite tiles; of a tile that `indices` names twice, the last value stays."""
+        self._tiles[memory][indices] = tiles
+        self._written[memory][indices] = True
+
+    def whole(self, memory: Memory) -> Array:
+        """Return the array of all tiles itself, written or not."""
+        return self._tiles[memory]
