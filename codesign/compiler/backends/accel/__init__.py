@@ -1,0 +1,1 @@
+"""The accelerator backend: an int8 region to a program."""

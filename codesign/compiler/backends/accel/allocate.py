@@ -1,0 +1,66 @@
+"""Scratchpad space: every memory is a ring, and what it still holds is found again.
+
+Taking space only moves the ring's head; that an older tile is overwritten no earlier than its last
+reader has finished is the synchronizer's business. Two tiles that fit together give double
+buffering, one that does not gives serial execution: both come out right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import final
+
+from codesign.diagnostics import InternalError
+
+
+@final
+@dataclass(slots=True)
+class Ring:
+    """The tiles of one memory, handed out round and round."""
+
+    depth: int
+    head: int = 0
+    resident: dict[Hashable, tuple[int, int]] = field(default_factory=dict)
+
+    def find(self, tag: Hashable) -> int | None:
+        """Return where the tiles of a tag lie, if nothing has overwritten them."""
+        found = self.resident.get(tag)
+        return None if found is None else found[0]
+
+    def take(self, tag: Hashable, tiles: int) -> int:
+        """Return the first of consecutive tiles, from now on those of `tag`."""
+        if tiles > self.depth:
+            raise InternalError(f"{tiles} tiles in a memory of {self.depth}")
+        base = self.head if self.head + tiles <= self.depth else 0
+        self.head = base + tiles
+        self.resident = {
+            other: (start, count)
+            for other, (start, count) in self.resident.items()
+            if start + count <= base or base + tiles <= start
+        }
+        self.resident[tag] = (base, tiles)
+        return base
+
+    def make_room(self, tiles: int) -> None:
+        """Start again at the bottom where the next `tiles` would not fit before the end."""
+        if self.head + tiles > self.depth:
+            self.head = 0
+
+
+@final
+@dataclass(slots=True)
+class Banks:
+    """The accumulator banks, taken in turn."""
+
+    banks: int
+    bank_depth: int
+    next_bank: int = 0
+
+    def take(self, tiles: int) -> int:
+        """Return the first tile of the next bank."""
+        if tiles > self.bank_depth:
+            raise InternalError(f"{tiles} tiles in an accumulator bank of {self.bank_depth}")
+        base = self.next_bank * self.bank_depth
+        self.next_bank = (self.next_bank + 1) % self.banks
+        return base

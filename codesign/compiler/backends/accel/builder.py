@@ -1,0 +1,126 @@
+"""A program under construction: instructions so far, scratchpads, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import final
+
+from codesign.accel.config import AccelConfig, Memory
+from codesign.accel.isa import Destination, Reduce, Vector, VectorOp, XSource
+from codesign.compiler.backends.accel.allocate import Banks, Ring
+from codesign.compiler.backends.accel.box import load_constants
+from codesign.compiler.backends.accel.layer import Epilogue
+from codesign.compiler.backends.accel.node import Node, Region, tiles_at
+from codesign.compiler.backends.accel.pack import ConstantSegment, table_entries
+
+_RINGS = (Memory.INP, Memory.WGT, Memory.VEC, Memory.PARAM, Memory.OUT)
+TABLE_ENTRIES = 256
+
+
+@final
+@dataclass(slots=True)
+class Builder:
+    """Collects nodes in program order and hands out scratchpad space."""
+
+    config: AccelConfig
+    nodes: list[Node] = field(default_factory=list)
+    constants: ConstantSegment = field(init=False)
+    rings: dict[Memory, Ring] = field(init=False)
+    tables: Ring = field(init=False)
+    banks: Banks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.constants = ConstantSegment(self.config)
+        self.rings = {memory: Ring(self.config.depth(memory)) for memory in _RINGS}
+        self.tables = Ring(self.config.lut_depth // TABLE_ENTRIES if self.config.has_lut else 0)
+        self.banks = Banks(self.config.acc_banks, self.config.acc_bank_depth)
+
+    def add(self, node: Node) -> None:
+        """Append a node."""
+        self.nodes.append(node)
+
+    def constant(
+        self,
+        memory: Memory,
+        address: int,
+        *,
+        rows: int = 1,
+        tiles: int,
+        pitch: int = 0,
+    ) -> int:
+        """Return where constant tiles lie in a scratchpad; load them where they are not there."""
+        tag: Hashable = ("constant", address, rows, tiles, pitch)
+        ring = self.rings[memory]
+        base = ring.find(tag)
+        if base is None:
+            base = ring.take(tag, rows * tiles)
+            for node in load_constants(
+                self.config, memory, base, address, rows=rows, tiles=tiles, pitch=pitch or tiles
+            ):
+                self.add(node)
+        return base
+
+    def table(self, epilogue: Epilogue) -> int | None:
+        """Return the first entry of an epilogue's table in lut; None where it has no table."""
+        if epilogue.table is None:
+            return None
+        address = self.constants.add(Memory.LUT, table_entries(epilogue.table))
+        slot = self.tables.find(address)
+        if slot is None:
+            slot = self.tables.take(address, 1)
+            for node in load_constants(
+                self.config,
+                Memory.LUT,
+                slot * TABLE_ENTRIES,
+                address,
+                rows=1,
+                tiles=TABLE_ENTRIES,
+                pitch=TABLE_ENTRIES,
+            ):
+                self.add(node)
+        return slot * TABLE_ENTRIES
+
+    def vector(
+        self,
+        epilogue: Epilogue,
+        reads: tuple[Region, ...],
+        *,
+        op: VectorOp = VectorOp.PASS,
+        x_source: XSource,
+        extents: tuple[int, int, int, int, int],
+        dst: int,
+        dst_strides: tuple[int, int, int, int, int],
+        count: int,
+        destination: Destination = Destination.OUT,
+        reduce: Reduce = Reduce.NONE,
+        reduce_loops: int = 0,
+        table: int | None = None,
+        **operands: int | bool | tuple[int, ...] | object,
+    ) -> None:
+        """Append a vector instruction that writes `count` tiles from `dst` on."""
+        instruction = Vector(
+            op=op,
+            reduce=reduce,
+            reduce_loops=reduce_loops,
+            x_source=x_source,
+            destination=destination,
+            lookup=table is not None,
+            lut_base=table or 0,
+            extents=extents,
+            dst=dst,
+            dst_strides=dst_strides,
+            zero_point=epilogue.zero_point,
+            low=epilogue.low,
+            high=epilogue.high,
+            **operands,  # type: ignore[arg-type]  # the remaining fields of Vector, by name
+        )
+        memory = Memory.OUT if destination is Destination.OUT else Memory.ACC
+        if table is not None:
+            reads = (*reads, tiles_at(Memory.LUT, table, TABLE_ENTRIES))
+        self.add(Node(instruction, reads, (tiles_at(memory, dst, count),)))
+
+
+def strides(extents: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the steps of the loops that turn; a loop of one iteration has stride 0."""
+    return tuple(step if extent > 1 else 0 for extent, step in zip(extents, steps, strict=True))

@@ -1,0 +1,186 @@
+"""Instructions of a gemm layer: one gemm instruction for each tile and group of in channels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias, final
+
+from codesign.accel.config import Memory
+from codesign.accel.isa import Gemm, XSource
+from codesign.compiler.backends.accel.box import load_box, store_box
+from codesign.compiler.backends.accel.builder import Builder, strides
+from codesign.compiler.backends.accel.layer import GemmLayer
+from codesign.compiler.backends.accel.node import Node, tiles_at
+from codesign.compiler.backends.accel.pack import scaling_words
+from codesign.compiler.backends.accel.tile import GemmTiling
+
+Range: TypeAlias = tuple[int, int]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    n: int
+    channels: Range
+    rows: Range
+    columns: Range
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        (a, b), (c, d), (e, f) = self.channels, self.rows, self.columns
+        return b - a, d - c, f - e
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Addresses:
+    weights: int
+    params: int
+    table: int | None
+
+
+def emit_gemm(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
+    """Append the layer's instructions."""
+    config = builder.config
+    weights = builder.constants.add(Memory.WGT, layer.weights)
+    words = scaling_words(layer.scaling, config.block_out)
+    params = builder.constants.add(Memory.PARAM, words)
+    _keep_weights(builder, layer, tiling)
+    addresses = _Addresses(weights, params, builder.table(layer.epilogue))
+    for tile in _tiles(layer, tiling):
+        acc = builder.banks.take(math.prod(tile.extents))
+        for part in ranges(layer.weights.shape[1], tiling.ic):
+            _multiply(builder, layer, addresses, tile, part, acc)
+        _finish(builder, layer, addresses, tile, acc)
+
+
+def ranges(extent: int, step: int) -> list[Range]:
+    """Return the parts of `extent` in steps."""
+    return [(start, min(start + step, extent)) for start in range(0, extent, step)]
+
+
+def _tiles(layer: GemmLayer, tiling: GemmTiling) -> Iterator[_Tile]:
+    n, oc, oh, ow = layer.result.tiles
+    channels, rows, columns = ranges(oc, tiling.oc), ranges(oh, tiling.oh), ranges(ow, tiling.ow)
+    if tiling.weights_outer:
+        for c, i, y, x in product(channels, range(n), rows, columns):
+            yield _Tile(i, c, y, x)
+        return
+    for i, y, x, c in product(range(n), rows, columns, channels):
+        yield _Tile(i, c, y, x)
+
+
+def _keep_weights(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
+    total = math.prod(layer.weights.shape[:4])
+    if total <= builder.config.wgt_depth and not tiling.weights_outer:
+        builder.rings[Memory.WGT].make_room(total)
+
+
+def _multiply(
+    builder: Builder, layer: GemmLayer, addresses: _Addresses, tile: _Tile, part: Range, acc: int
+) -> None:
+    config = builder.config
+    kh, kw = layer.window.kernel
+    taps, inputs = kh * kw, layer.weights.shape[1]
+    oc, oh, ow = tile.extents
+    ic = part[1] - part[0]
+    first = (tile.channels[0] * inputs + part[0]) * taps
+    wgt = builder.constant(
+        Memory.WGT,
+        addresses.weights + first * config.beats(Memory.WGT),
+        rows=oc,
+        tiles=ic * taps,
+        pitch=inputs * taps,
+    )
+    start = layer.first_input[tile.channels[0]]
+    inp, height, width = _input(builder, layer, tile, (start + part[0], start + part[1]))
+    sh, sw = layer.window.strides
+    dh, dw = layer.window.dilation
+    extents = (oc, oh, ow, ic, kh, kw)
+    gemm = Gemm(
+        accumulate=part[0] > 0,
+        reduce=0b111000,
+        extents=extents,
+        acc=acc,
+        acc_strides=strides(extents, (oh * ow, ow, 1, 0, 0, 0)),
+        inp=inp,
+        inp_strides=strides(extents, (0, sh * width, sw, height * width, dh * width, dw)),
+        wgt=wgt,
+        wgt_strides=strides(extents, (ic * taps, 0, 0, taps, kw, 1)),
+    )
+    reads = (
+        tiles_at(Memory.INP, inp, ic * height * width),
+        tiles_at(Memory.WGT, wgt, oc * ic * taps),
+    )
+    builder.add(Node(gemm, reads, (tiles_at(Memory.ACC, acc, oc * oh * ow),)))
+
+
+def _input(
+    builder: Builder, layer: GemmLayer, tile: _Tile, channels: Range
+) -> tuple[int, int, int]:
+    window = layer.window
+    height, width = window.extent(tile.extents[1:])
+    top = tile.rows[0] * window.strides[0] - window.padding[0]
+    left = tile.columns[0] * window.strides[1] - window.padding[1]
+    rows, columns = (top, top + height), (left, left + width)
+    tag = (layer.name, tile.n, channels, rows, columns)
+    ring = builder.rings[Memory.INP]
+    base = ring.find(tag)
+    if base is None:
+        base = ring.take(tag, (channels[1] - channels[0]) * height * width)
+        builder.add(
+            load_box(
+                builder.config,
+                Memory.INP,
+                base,
+                layer.source,
+                n=tile.n,
+                channels=channels,
+                rows=rows,
+                columns=columns,
+                pad_value=layer.pad_value,
+            )
+        )
+    return base, height, width
+
+
+def _finish(
+    builder: Builder, layer: GemmLayer, addresses: _Addresses, tile: _Tile, acc: int
+) -> None:
+    config = builder.config
+    oc, oh, ow = tile.extents
+    count = oc * oh * ow
+    address = addresses.params + tile.channels[0] * config.beats(Memory.PARAM)
+    q = builder.constant(Memory.PARAM, address, tiles=oc)
+    out = builder.rings[Memory.OUT].take((layer.name, "out"), count)
+    extents = (oc, oh * ow, 1, 1, 1)
+    steps = strides(extents, (oh * ow, 1, 0, 0, 0))
+    builder.vector(
+        layer.epilogue,
+        (tiles_at(Memory.ACC, acc, count), tiles_at(Memory.PARAM, q, oc)),
+        x_source=XSource.ACC,
+        extents=extents,
+        x=acc,
+        x_strides=steps,
+        dst=out,
+        dst_strides=steps,
+        count=count,
+        requantize=True,
+        q=q,
+        q_strides=strides(extents, (1, 0, 0, 0, 0)),
+        table=addresses.table,
+    )
+    builder.add(
+        store_box(
+            config,
+            out,
+            layer.result,
+            n=tile.n,
+            channels=tile.channels,
+            rows=tile.rows,
+            columns=tile.columns,
+        )
+    )

@@ -1,0 +1,373 @@
+"""Composites to layers: zero points folded, weights in tiles, windows normalized."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from codesign.accel.config import AccelConfig
+from codesign.compiler.backends.accel.layer import (
+    AddLayer,
+    Epilogue,
+    GemmLayer,
+    Layer,
+    LookupLayer,
+    MultiplyLayer,
+    Scaling,
+    TileTensor,
+    Window,
+    WindowLayer,
+)
+from codesign.compiler.backends.accel.match import Composite, operator_name
+from codesign.diagnostics import InternalError
+from codesign.dtypes import Array
+from codesign.ir.executable.layout import Patches
+from codesign.ir.relay.expr import Constant, Expr
+from codesign.ir.relay.types import TensorType, Type
+from codesign.ops.nn.pool2d import Pool2DAttrs
+from codesign.ops.qnn.add import QAddAttrs
+from codesign.ops.qnn.conv2d import QConv2DAttrs
+from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.multiply import QMultiplyAttrs
+from codesign.ops.qnn.requantize import RequantizeAttrs
+from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
+
+_LEAST = -128
+
+
+def lower(
+    composite: Composite,
+    types: Mapping[Expr, Type],
+    config: AccelConfig,
+    name: str,
+    sources: tuple[TileTensor, ...],
+    result: TileTensor,
+    patches: Patches | None = None,
+) -> Layer:
+    """Return the layer of a composite without obstacles whose tensors have been placed.
+
+    With `patches` the source is what the host has unrolled, and the layer's window what is left.
+    """
+    main = composite.main
+    match main.attrs:
+        case QConv2DAttrs():
+            return _convolution(composite, types, config, name, (sources[0], result), patches)
+        case QDenseAttrs():
+            return _dense(composite, types, config, name, (sources[0], result))
+        case QSumPool2DAttrs() as attrs:
+            scaling, epilogue = _scaling(composite), _epilogue(composite)
+            return WindowLayer(
+                name=name,
+                operator="qnn.sum_pool2d",
+                source=sources[0],
+                result=result,
+                window=Window(kernel=attrs.pool_size, strides=attrs.strides, padding=attrs.padding),
+                pad_value=attrs.zero_point,
+                combine="sum",
+                weights=None,
+                scaling=scaling,
+                zero_point=attrs.zero_point,
+                epilogue=epilogue,
+                macs=0,
+            )
+        case Pool2DAttrs() as attrs:
+            return WindowLayer(
+                name=name,
+                operator="nn.max_pool2d",
+                source=sources[0],
+                result=result,
+                window=Window(
+                    kernel=attrs.pool_size,
+                    strides=attrs.strides,
+                    dilation=attrs.dilation,
+                    padding=attrs.padding,
+                ),
+                pad_value=_LEAST,
+                combine="max",
+                weights=None,
+                scaling=None,
+                zero_point=0,
+                epilogue=replace(Epilogue(), table=_table(composite)),
+                macs=0,
+            )
+        case QAddAttrs() as attrs:
+            return _add(composite, attrs, config, name, sources, result)
+        case QMultiplyAttrs() as attrs:
+            return _multiply(composite, attrs, config, name, sources, result)
+        case None if operator_name(main) == "qnn.lookup":
+            epilogue = Epilogue(table=_value(main.args[1]))
+            return LookupLayer(
+                name=name,
+                operator="qnn.lookup",
+                source=sources[0],
+                result=result,
+                epilogue=epilogue,
+            )
+        case _:
+            raise InternalError(f"{operator_name(main)} is no layer")
+
+
+def _convolution(
+    composite: Composite,
+    types: Mapping[Expr, Type],
+    config: AccelConfig,
+    name: str,
+    tensors: tuple[TileTensor, TileTensor],
+    patches: Patches | None,
+) -> Layer:
+    attrs = composite.main.attrs
+    if not isinstance(attrs, QConv2DAttrs):
+        raise InternalError("a convolution has its attributes")
+    weight = _value(composite.main.args[1])
+    window = Window(
+        kernel=(weight.shape[2], weight.shape[3]),
+        strides=attrs.strides,
+        dilation=attrs.dilation,
+        padding=attrs.padding,
+    )
+    macs = _elements(types[composite.root]) * weight[0].size
+    if is_depthwise(weight, attrs.groups, config):
+        return WindowLayer(
+            name=name,
+            operator="qnn.conv2d",
+            source=tensors[0],
+            result=tensors[1],
+            window=window,
+            pad_value=attrs.zero_point,
+            combine="sum",
+            weights=weight[:, 0],
+            scaling=_scaling(composite),
+            zero_point=attrs.zero_point,
+            epilogue=_epilogue(composite),
+            macs=macs,
+        )
+    scaling = _scaling(composite, attrs.zero_point, weight)
+    if patches is not None:
+        weight, window = _unrolled(weight, window, patches)
+    tiles, first = weight_tiles(weight, attrs.groups, config)
+    source, window = _without_idle_rows(tensors[0], window)
+    return GemmLayer(
+        name=name,
+        operator="qnn.conv2d",
+        source=source,
+        result=tensors[1],
+        window=window,
+        pad_value=attrs.zero_point,
+        weights=tiles,
+        first_input=first,
+        scaling=scaling,
+        epilogue=_epilogue(composite),
+        macs=macs,
+    )
+
+
+def _dense(
+    composite: Composite,
+    types: Mapping[Expr, Type],
+    config: AccelConfig,
+    name: str,
+    tensors: tuple[TileTensor, TileTensor],
+) -> GemmLayer:
+    attrs = composite.main.attrs
+    if not isinstance(attrs, QDenseAttrs):
+        raise InternalError("a dense has its attributes")
+    flat = _value(composite.main.args[1])
+    scaling = _scaling(composite, attrs.zero_point, flat)
+    source, result = tensors
+    data = types[composite.data[0]]
+    shape = data.static_shape if isinstance(data, TensorType) else ()
+    if len(shape) == 4 and shape[2] * shape[3] > 1:
+        weight = flat.reshape(len(flat), *shape[1:])
+    else:
+        weight = flat.reshape(*flat.shape, 1, 1)
+        source, result = _samples_as_rows(source), _samples_as_rows(result)
+    tiles, first = weight_tiles(weight, 1, config)
+    return GemmLayer(
+        name=name,
+        operator="qnn.dense",
+        source=source,
+        result=result,
+        window=Window(kernel=(weight.shape[2], weight.shape[3])),
+        pad_value=attrs.zero_point,
+        weights=tiles,
+        first_input=first,
+        scaling=scaling,
+        epilogue=_epilogue(composite),
+        macs=_elements(types[composite.root]) * flat.shape[1],
+    )
+
+
+def _add(
+    composite: Composite,
+    attrs: QAddAttrs,
+    config: AccelConfig,
+    name: str,
+    sources: tuple[TileTensor, ...],
+    result: TileTensor,
+) -> AddLayer:
+    left, right = attrs.lhs_multiplier, attrs.rhs_multiplier
+    bias = -attrs.lhs_zero_point * left - attrs.rhs_zero_point * right
+    lhs, rhs = sources if len(sources) == 2 else (sources[0], sources[0])
+    return AddLayer(
+        name=name,
+        operator="qnn.add",
+        sources=(lhs, rhs),
+        result=result,
+        multipliers=(left, right),
+        scaling=_uniform(bias, 1, attrs.shift, config.block_out),
+        epilogue=Epilogue(
+            zero_point=attrs.zero_point,
+            low=attrs.minimum,
+            high=attrs.maximum,
+            table=_table(composite),
+        ),
+    )
+
+
+def _multiply(
+    composite: Composite,
+    attrs: QMultiplyAttrs,
+    config: AccelConfig,
+    name: str,
+    sources: tuple[TileTensor, ...],
+    result: TileTensor,
+) -> MultiplyLayer:
+    lhs, rhs = sources if len(sources) == 2 else (sources[0], sources[0])
+    return MultiplyLayer(
+        name=name,
+        operator="qnn.multiply",
+        sources=(lhs, rhs),
+        result=result,
+        zero_points=(attrs.lhs_zero_point, attrs.rhs_zero_point),
+        scaling=_uniform(0, attrs.multiplier, attrs.shift, config.block_out),
+        epilogue=Epilogue(
+            zero_point=attrs.zero_point,
+            low=attrs.minimum,
+            high=attrs.maximum,
+            table=_table(composite),
+        ),
+    )
+
+
+def is_depthwise(weight: Array, groups: int, config: AccelConfig) -> bool:
+    """Whether a convolution runs per channel on the vector unit."""
+    alone = groups == weight.shape[0] and weight.shape[1] == 1
+    return alone and groups > 1 and config.has_multiplier
+
+
+def weight_tiles(weight: Array, groups: int, config: AccelConfig) -> tuple[Array, tuple[int, ...]]:
+    """Return weights in tiles and the first input tile of each output tile.
+
+    `weight` is int8[out, in / groups, kh, kw]. A tile of outputs reads the input tiles that its
+    groups touch, as many as the tile that touches most; weights of other groups are zero.
+    """
+    out, per_group, kh, kw = weight.shape
+    block_in, block_out = config.block_in, config.block_out
+    inputs = -(-per_group * groups // block_in)
+    outputs = -(-out // block_out)
+    spans = []
+    for tile in range(outputs):
+        low, high = tile * block_out, min(out, (tile + 1) * block_out) - 1
+        group_low, group_high = low * groups // out, high * groups // out
+        spans.append(
+            (group_low * per_group // block_in, -(-(group_high + 1) * per_group // block_in))
+        )
+    most = max(stop - start for start, stop in spans)
+    first = tuple(min(start, inputs - most) for start, _ in spans)
+    tiles = np.zeros((outputs, block_out, most * block_in, kh, kw), np.int8)
+    for o in range(out):
+        start = (o * groups // out) * per_group - first[o // block_out] * block_in
+        tiles[o // block_out, o % block_out, start : start + per_group] = weight[o]
+    split = tiles.reshape(outputs, block_out, most, block_in, kh, kw)
+    return np.ascontiguousarray(split.transpose(0, 2, 4, 5, 1, 3)), first
+
+
+def _unrolled(weight: Array, window: Window, patches: Patches) -> tuple[Array, Window]:
+    out, inputs, kh, kw = weight.shape
+    fold_h, fold_w = patches.kernel
+    parts = weight.reshape(out, inputs, kh // fold_h, fold_h, kw // fold_w, fold_w)
+    order = parts.transpose(0, 3, 5, 1, 2, 4)
+    folded = order.reshape(out, fold_h * fold_w * inputs, kh // fold_h, kw // fold_w)
+    top, left, bottom, right = window.padding
+    rows, columns = fold_h == kh, fold_w == kw
+    return folded, Window(
+        kernel=(folded.shape[2], folded.shape[3]),
+        strides=(1 if rows else window.strides[0], 1 if columns else window.strides[1]),
+        dilation=window.dilation,
+        padding=(
+            0 if rows else top,
+            0 if columns else left,
+            0 if rows else bottom,
+            0 if columns else right,
+        ),
+    )
+
+
+def _without_idle_rows(source: TileTensor, window: Window) -> tuple[TileTensor, Window]:
+    step = window.strides[0]
+    if window.kernel[0] > 1 or step == 1 or window.padding[0] or window.padding[2]:
+        return source, window
+    n, c, h, w = source.tiles
+    rows = replace(
+        source,
+        tiles=(n, c, -(-h // step), w),
+        strides=(source.strides[0], source.strides[1], source.strides[2] * step),
+        row_step=step,
+    )
+    return rows, replace(window, strides=(1, window.strides[1]))
+
+
+def _samples_as_rows(tensor: TileTensor) -> TileTensor:
+    n, c, _, _ = tensor.tiles
+    if n == 1:
+        return tensor
+    return replace(tensor, tiles=(1, c, n, 1), strides=(0, 1, c), exact=False)
+
+
+def _scaling(composite: Composite, zero_point: int = 0, weight: Array | None = None) -> Scaling:
+    if composite.requantize is None:
+        raise InternalError("sums are requantized")
+    bias, multiplier, shift = (
+        _value(arg).astype(np.int64) for arg in composite.requantize.args[1:]
+    )
+    if weight is not None:
+        bias = bias - zero_point * weight.astype(np.int64).reshape(len(weight), -1).sum(axis=1)
+    return Scaling(bias=bias, multiplier=multiplier, shift=shift)
+
+
+def _uniform(bias: int, multiplier: int, shift: int, block: int) -> Scaling:
+    return Scaling(
+        bias=np.full(block, bias, np.int64),
+        multiplier=np.full(block, multiplier, np.int64),
+        shift=np.full(block, shift, np.int64),
+    )
+
+
+def _epilogue(composite: Composite) -> Epilogue:
+    attrs = composite.requantize.attrs if composite.requantize is not None else None
+    if not isinstance(attrs, RequantizeAttrs):
+        raise InternalError("a requantize has its attributes")
+    return Epilogue(
+        zero_point=attrs.zero_point,
+        low=attrs.minimum,
+        high=attrs.maximum,
+        table=_table(composite),
+    )
+
+
+def _table(composite: Composite) -> Array | None:
+    return None if composite.lookup is None else _value(composite.lookup.args[1])
+
+
+def _value(expr: Expr) -> Array:
+    if not isinstance(expr, Constant):
+        raise InternalError("an operand that must be constant is not")
+    return expr.value
+
+
+def _elements(type_: Type) -> int:
+    if not isinstance(type_, TensorType):
+        raise InternalError("a layer's result is a tensor")
+    return int(np.prod(type_.static_shape))

@@ -1,0 +1,120 @@
+"""Groups of calls that the accelerator runs as one layer.
+
+    requantize(qnn.conv2d | qnn.dense | qnn.sum_pool2d)        [lookup]
+    qnn.add | qnn.multiply | nn.max_pool2d | qnn.lookup        [lookup]
+    reshape                                                    moves nothing
+A dense takes the reshape before it along: it becomes a convolution over the whole plane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from codesign.ir.relay.expr import Call, Constant, Expr, OpRef
+
+SUMS: Final = frozenset({"qnn.conv2d", "qnn.dense", "qnn.sum_pool2d"})
+SINGLE: Final = frozenset({"qnn.add", "qnn.multiply", "nn.max_pool2d"})
+
+Uses: TypeAlias = Mapping[Expr, int]
+"""How often each expression is used; to be a result counts as a use."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Composite:
+    """Calls that make one layer: the main one, what requantizes its sums, a table on its result.
+
+    `flatten` is the reshape that a dense takes along; `data` are the operands that are not
+    constants.
+    """
+
+    main: Call
+    requantize: Call | None = None
+    lookup: Call | None = None
+    flatten: Call | None = None
+
+    @property
+    def root(self) -> Call:
+        """The call whose value is the layer's."""
+        return self.lookup or self.requantize or self.main
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """All calls, in order."""
+        every = (self.flatten, self.main, self.requantize, self.lookup)
+        return tuple(call for call in every if call is not None)
+
+    @property
+    def data(self) -> tuple[Expr, ...]:
+        """The operands that come from outside and are not constants."""
+        if self.flatten is not None:
+            return self.flatten.args
+        return tuple(arg for arg in self.main.args if not isinstance(arg, Constant))
+
+
+def operator_name(expr: Expr) -> str | None:
+    """Return the operator of a call of one; None for anything else."""
+    match expr:
+        case Call(callee=OpRef(name=name)):
+            return name
+        case _:
+            return None
+
+
+def match_composites(calls: Sequence[Call], uses: Uses) -> tuple[Composite, ...]:
+    """Return disjoint composites over calls in topological order, in the order of their roots."""
+    taken: set[Call] = set()
+    found: list[tuple[int, Composite]] = []
+    users = _single_users(calls, uses)
+    position = {call: index for index, call in enumerate(calls)}
+    for call in calls:
+        composite = _composite(call, uses, users)
+        if composite is None or any(each in taken for each in composite.calls):
+            continue
+        taken.update(composite.calls)
+        found.append((position[composite.root], composite))
+    return tuple(composite for _, composite in sorted(found, key=lambda pair: pair[0]))
+
+
+def _single_users(calls: Sequence[Call], uses: Uses) -> dict[Expr, Call]:
+    return {arg: call for call in calls for arg in call.args if uses[arg] == 1}
+
+
+def _composite(call: Call, uses: Uses, users: dict[Expr, Call]) -> Composite | None:
+    name = operator_name(call)
+    if name in SUMS:
+        requantize = users.get(call)
+        if requantize is None or operator_name(requantize) != "qnn.requantize":
+            return None
+        if requantize.args[0] is not call:
+            return None
+        lookup = _lookup_after(requantize, users)
+        flatten = _flatten_before(call, uses) if name == "qnn.dense" else None
+        return Composite(main=call, requantize=requantize, lookup=lookup, flatten=flatten)
+    if name in SINGLE:
+        return Composite(main=call, lookup=_lookup_after(call, users))
+    if name == "qnn.lookup":
+        return Composite(main=call)
+    if name == "reshape":
+        user = users.get(call)
+        if user is not None and operator_name(user) == "qnn.dense" and user.args[0] is call:
+            return None
+        return Composite(main=call)
+    return None
+
+
+def _lookup_after(call: Call, users: dict[Expr, Call]) -> Call | None:
+    user = users.get(call)
+    if user is not None and operator_name(user) == "qnn.lookup" and user.args[0] is call:
+        return user
+    return None
+
+
+def _flatten_before(dense: Call, uses: Uses) -> Call | None:
+    match dense.args[0]:
+        case Call(callee=OpRef(name="reshape")) as reshape if uses[reshape] == 1:
+            return reshape
+        case _:
+            return None

@@ -1,0 +1,283 @@
+"""A region of int8 Relay to an accelerator kernel: match, place tensors, lower, emit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, final
+
+from codesign.accel.config import AccelConfig, Memory
+from codesign.compiler.backends.accel.emit import emit
+from codesign.compiler.backends.accel.layer import GemmLayer, Layer, TileTensor
+from codesign.compiler.backends.accel.lower import is_depthwise, lower
+from codesign.compiler.backends.accel.match import Composite, match_composites, operator_name
+from codesign.compiler.backends.accel.obstacle import obstacle
+from codesign.compiler.backends.accel.tile import shortage, shortage_text, tile_gemm
+from codesign.diagnostics import CodesignError, InternalError, OnnxNode, Problem
+from codesign.ir.executable.accel_kernel import ACTIVATIONS, AccelKernel
+from codesign.ir.executable.layout import Patches, Placement
+from codesign.ir.relay.expr import Call, Constant, Expr, Function, Tuple, Var
+from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.visit import post_order, use_counts
+from codesign.ops.qnn.conv2d import QConv2DAttrs
+
+_ALIGNMENT: Final = 4096
+"""Tensors begin on a page, so that their rows are cut into as few bursts as can be."""
+
+
+def compile_accel(
+    function: Function, types: Mapping[Expr, Type], config: AccelConfig
+) -> AccelKernel:
+    """Return the kernel of a function from int8 tensors to an int8 tensor or a tuple of them.
+
+    Raises
+    ------
+    CodesignError
+        Calls that the accelerator cannot run: all of them, each with the reason.
+    """
+    results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
+    calls = tuple(node for node in post_order(*results) if isinstance(node, Call))
+    composites = match_composites(calls, use_counts(*results))
+    _refuse_obstacles(calls, composites, types, config)
+    plan = _Plan(config, types)
+    layers = [
+        layer
+        for composite in composites
+        for layer in plan.add(composite, from_host=set(function.params))
+    ]
+    return emit(
+        layers,
+        config,
+        inputs=tuple(plan.of_parameter(param) for param in function.params),
+        outputs=tuple(plan.output(result) for result in results),
+        tensors=tuple(plan.placements),
+        activation_bytes=plan.size,
+    )
+
+
+def why_not(composite: Composite, types: Mapping[Expr, Type], config: AccelConfig) -> str | None:
+    """Return why the accelerator cannot run a composite, in one sentence; None where it can."""
+    reason = obstacle(composite, types, config)
+    if reason is not None or operator_name(composite.main) == "reshape":
+        return reason
+    plan = _Plan(config, types)
+    layer = plan.trial(composite)
+    needs = shortage(layer, config)
+    return shortage_text(needs[0], config) if needs else None
+
+
+def _refuse_obstacles(
+    calls: tuple[Call, ...],
+    composites: tuple[Composite, ...],
+    types: Mapping[Expr, Type],
+    config: AccelConfig,
+) -> None:
+    matched = {call for composite in composites for call in composite.calls}
+    problems = [
+        Problem(
+            what=f"{operator_name(call)} has no form on the accelerator",
+            found="it is no part of a layer",
+            span=call.span,
+        )
+        for call in calls
+        if call not in matched
+    ]
+    for composite in composites:
+        reason = obstacle(composite, types, config)
+        if reason is not None:
+            problems.append(
+                Problem(
+                    what=f"the accelerator cannot run {operator_name(composite.main)}",
+                    found=reason,
+                    span=composite.main.span,
+                )
+            )
+    if problems:
+        raise CodesignError(*problems)
+
+
+@final
+@dataclass(slots=True)
+class _Plan:
+    """Places of tensors in the activation segment, and which expression each is."""
+
+    config: AccelConfig
+    types: Mapping[Expr, Type]
+    placements: list[Placement] = field(default_factory=list)
+    by_key: dict[tuple[Expr, int, Patches | None], Placement] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    size: int = 0
+
+    def add(self, composite: Composite, from_host: set[Var]) -> list[Layer]:
+        """Place a composite's result and return its layer; a reshape has none."""
+        name = self._unique(_name(composite))
+        if operator_name(composite.main) == "reshape":
+            self._alias(composite)
+            return []
+        memory = Memory.INP if self._on_gemm(composite) else Memory.VEC
+        result = self._place(composite.root, name, Memory.OUT)
+        source = composite.data[0]
+        if isinstance(source, Var) and source in from_host and memory is Memory.INP:
+            return [self._best_unrolling(composite, name, source, result)]
+        sources = tuple(self._view(self._source(data, memory)) for data in composite.data)
+        return [lower(composite, self.types, self.config, name, sources, self._view(result))]
+
+    def trial(self, composite: Composite) -> Layer:
+        """Return the layer with all its operands in places of their own."""
+        memory = Memory.INP if self._on_gemm(composite) else Memory.VEC
+        sources = tuple(self._view(self._source(data, memory)) for data in composite.data)
+        result = self._view(self._place(composite.root, "result", Memory.OUT))
+        return lower(composite, self.types, self.config, _name(composite), sources, result)
+
+    def of_parameter(self, param: Var) -> tuple[Placement, ...]:
+        """Return the layouts in which layers want a parameter."""
+        return tuple(place for (expr, _, _), place in self.by_key.items() if expr is param)
+
+    def output(self, result: Expr) -> Placement:
+        """Return where a result lies."""
+        found = [place for (expr, _, _), place in self.by_key.items() if expr is result]
+        if not found:
+            raise InternalError("a region's result is computed in it")
+        return found[0]
+
+    def _on_gemm(self, composite: Composite) -> bool:
+        match composite.main.attrs:
+            case QConv2DAttrs(groups=groups):
+                weight = composite.main.args[1]
+                if not isinstance(weight, Constant):
+                    raise InternalError("a weight that must be constant is not")
+                return not is_depthwise(weight.value, groups, self.config)
+            case _:
+                return operator_name(composite.main) == "qnn.dense"
+
+    def _best_unrolling(
+        self, composite: Composite, name: str, source: Var, result: Placement
+    ) -> Layer:
+        best: tuple[float, Patches | None, Layer] | None = None
+        for patches in self._unrollings(composite):
+            trial = _Plan(self.config, self.types)
+            view = self._view(trial._place(source, "trial", Memory.INP, patches))
+            layer = lower(
+                composite, self.types, self.config, name, (view,), self._view(result), patches
+            )
+            if not isinstance(layer, GemmLayer) or shortage(layer, self.config):
+                if best is None:
+                    best = float("inf"), patches, layer
+                continue
+            cycles = tile_gemm(layer, self.config)[1]
+            if best is None or cycles < best[0]:
+                best = cycles, patches, layer
+        if best is None:
+            raise InternalError("a convolution can always be left as it is")
+        _, patches, layer = best
+        place = self._source(source, Memory.INP, patches, composite)
+        view = self._view(place)
+        return lower(composite, self.types, self.config, name, (view,), self._view(result), patches)
+
+    def _unrollings(self, composite: Composite) -> tuple[Patches | None, ...]:
+        attrs, weight = composite.main.attrs, composite.main.args[1]
+        if not isinstance(attrs, QConv2DAttrs) or not isinstance(weight, Constant):
+            return (None,)
+        _, inputs, kh, kw = weight.value.shape
+        if attrs.groups > 1 or kh * kw == 1 or 2 * inputs > self.config.block_in:
+            return (None,)
+        top, left, bottom, right = attrs.padding
+        columns = Patches(
+            kernel=(1, kw),
+            strides=(1, attrs.strides[1]),
+            dilation=(1, attrs.dilation[1]),
+            padding=(0, left, 0, right),
+        )
+        window = Patches(
+            kernel=(kh, kw),
+            strides=attrs.strides,
+            dilation=attrs.dilation,
+            padding=attrs.padding,
+        )
+        return (None, columns, window)
+
+    def _source(
+        self,
+        expr: Expr,
+        memory: Memory,
+        patches: Patches | None = None,
+        composite: Composite | None = None,
+    ) -> Placement:
+        block = self.config.block_in if memory is Memory.INP else self.config.block_out
+        found = self.by_key.get((expr, block, patches))
+        if found is not None:
+            return found
+        base = expr.name if isinstance(expr, Var) else "operand"
+        fill = 0
+        if composite is not None and isinstance(composite.main.attrs, QConv2DAttrs):
+            fill = composite.main.attrs.zero_point
+        return self._place(expr, self._unique(base), memory, patches, fill)
+
+    def _place(
+        self,
+        expr: Expr,
+        name: str,
+        memory: Memory,
+        patches: Patches | None = None,
+        fill: int = 0,
+    ) -> Placement:
+        config = self.config
+        place = Placement(
+            name=name,
+            shape=self._shape(expr),
+            segment=ACTIVATIONS,
+            address=self.size // config.bus_bytes,
+            batch=config.batch,
+            block=config.block_in if memory is Memory.INP else config.block_out,
+            tile_bytes=config.dram_tile_bytes(memory),
+            fill=fill,
+            patches=patches,
+        )
+        alignment = max(_ALIGNMENT, place.tile_bytes)
+        self.size += -(-place.bytes // alignment) * alignment
+        self.placements.append(place)
+        self.by_key[expr, place.block, patches] = place
+        return place
+
+    def _alias(self, composite: Composite) -> None:
+        source = composite.main.args[0]
+        found = [(key, place) for key, place in self.by_key.items() if key[0] is source]
+        if not found:
+            place = self._source(source, Memory.VEC)
+            found = [((source, place.block, None), place)]
+        for (_, block, patches), place in found:
+            self.by_key[composite.root, block, patches] = replace(
+                place, shape=self._shape(composite.root)
+            )
+
+    def _view(self, place: Placement) -> TileTensor:
+        n, c, h, w = place.tiles
+        beats = place.tile_bytes // self.config.bus_bytes
+        return TileTensor(
+            name=place.name,
+            tiles=place.tiles,
+            strides=(c * h * w, h * w, w),
+            base=place.address // beats,
+        )
+
+    def _shape(self, expr: Expr) -> tuple[int, ...]:
+        type_ = self.types[expr]
+        if not isinstance(type_, TensorType):
+            raise InternalError("operands and results of layers are tensors")
+        return type_.static_shape
+
+    def _unique(self, name: str) -> str:
+        candidate, count = name, 1
+        while candidate in self.names:
+            count += 1
+            candidate = f"{name}.{count}"
+        self.names.add(candidate)
+        return candidate
+
+
+def _name(composite: Composite) -> str:
+    match composite.main.span:
+        case OnnxNode(name=name) if name:
+            return name
+        case _:
+            return operator_name(composite.main) or "layer"

@@ -1,0 +1,166 @@
+"""Tokens from what instructions read and write.
+
+Units start and finish their own instructions in program order, so that of another unit only the
+latest conflicting instruction matters. For every unit a clock holds up to which instruction of each
+other unit it is known to run after; a token is spent only where the clock does not say so already,
+and waiting for an instruction brings all that this one knew (a transitive reduction by vector
+clocks, as in happens-before race detection: Lamport 1978, Fidge 1988).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, final
+
+from codesign.accel.config import Memory
+from codesign.accel.isa import NEIGHBOURS, TOKEN_BITS, Instruction, Unit
+from codesign.compiler.backends.accel.node import Node, Region
+from codesign.diagnostics import InternalError
+
+Clock: TypeAlias = dict[Unit, int]
+Access: TypeAlias = tuple[int, Region]
+
+_TOKENS_MAX = 2**TOKEN_BITS - 1
+
+
+def synchronize(nodes: Sequence[Node]) -> tuple[Instruction, ...]:
+    """Return the nodes' instructions with tokens such that every conflict keeps program order.
+
+    Two instructions conflict where they touch one tile and one of them writes it. Each instruction
+    exchanges at most one token with each unit, and no pair ever holds more than 255.
+    """
+    exact = _Synchronizer()
+    exact.run(nodes)
+    if exact.most_waiting() <= _TOKENS_MAX:
+        return exact.instructions(nodes)
+    coarse = _Synchronizer()
+    coarse.run([_whole_tensors(node) for node in nodes])
+    if coarse.most_waiting() > _TOKENS_MAX:
+        raise InternalError("a pair of units may hold more tokens than its counter counts")
+    return coarse.instructions(nodes)
+
+
+@final
+@dataclass(slots=True)
+class _History:
+    """Accesses of one unit to one space, in program order."""
+
+    reads: list[Access] = field(default_factory=list)
+    writes: list[Access] = field(default_factory=list)
+
+
+@final
+@dataclass(slots=True)
+class _Synchronizer:
+    """One walk over the program; `edges[a, b]` are the (giver, taker) indices of a pair."""
+
+    clocks: dict[Unit, Clock] = field(default_factory=lambda: {u: _nothing() for u in Unit})
+    known: list[Clock] = field(default_factory=list)
+    history: dict[tuple[Memory | str, Unit], _History] = field(
+        default_factory=lambda: defaultdict(_History)
+    )
+    edges: dict[tuple[Unit, Unit], list[tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def run(self, nodes: Sequence[Node]) -> None:
+        for index, node in enumerate(nodes):
+            unit = node.instruction.unit
+            clock = self.clocks[unit]
+            latest = self._conflicts(node, unit)
+            for other, giver in sorted(latest.items(), key=lambda item: -item[1]):
+                if clock[other] >= giver:
+                    continue
+                if other not in NEIGHBOURS[unit]:
+                    raise InternalError(f"{unit.name} cannot wait for {other.name}")
+                self.edges[other, unit].append((giver, index))
+                _merge(clock, self.known[giver])
+                clock[other] = max(clock[other], giver)
+            self.known.append({**clock, unit: index})
+            clock[unit] = index
+            self._remember(index, node, unit)
+
+    def _conflicts(self, node: Node, unit: Unit) -> Clock:
+        latest: Clock = {}
+        for other in Unit:
+            if other is unit:
+                continue
+            floor = self.clocks[unit][other]
+            for region in node.reads:
+                floor = self._latest(region, other, floor, reads=False)
+            for region in node.writes:
+                floor = self._latest(region, other, floor, reads=True)
+            if floor > self.clocks[unit][other]:
+                latest[other] = floor
+        return latest
+
+    def _latest(self, region: Region, unit: Unit, floor: int, *, reads: bool) -> int:
+        history = self.history.get((region.space, unit))
+        if history is None:
+            return floor
+        floor = _last_overlap(history.writes, region, floor)
+        return _last_overlap(history.reads, region, floor) if reads else floor
+
+    def _remember(self, index: int, node: Node, unit: Unit) -> None:
+        for region in node.reads:
+            self.history[region.space, unit].reads.append((index, region))
+        for region in node.writes:
+            self.history[region.space, unit].writes.append((index, region))
+
+    def most_waiting(self) -> int:
+        """Return a bound on the tokens that wait in one direction of one pair at any time."""
+        most = 0
+        for (_, taker_unit), pairs in self.edges.items():
+            takers = [taker for _, taker in pairs]
+            for given, (giver, _) in enumerate(pairs, start=1):
+                taken = bisect_right(takers, self.known[giver][taker_unit])
+                most = max(most, given - taken)
+        return most
+
+    def instructions(self, nodes: Sequence[Node]) -> tuple[Instruction, ...]:
+        waits: dict[int, set[Unit]] = defaultdict(set)
+        pushes: dict[int, set[Unit]] = defaultdict(set)
+        for (giver_unit, taker_unit), pairs in self.edges.items():
+            for giver, taker in pairs:
+                pushes[giver].add(taker_unit)
+                waits[taker].add(giver_unit)
+        return tuple(
+            replace(node.instruction, wait=frozenset(waits[i]), push=frozenset(pushes[i]))
+            if i in waits or i in pushes
+            else node.instruction
+            for i, node in enumerate(nodes)
+        )
+
+
+def _last_overlap(accesses: list[Access], region: Region, floor: int) -> int:
+    for index, other in reversed(accesses):
+        if index <= floor:
+            return floor
+        if region.overlaps(other):
+            return index
+    return floor
+
+
+def _nothing() -> Clock:
+    return dict.fromkeys(Unit, -1)
+
+
+def _merge(clock: Clock, other: Clock) -> None:
+    for unit, index in other.items():
+        clock[unit] = max(clock[unit], index)
+
+
+def _whole_tensors(node: Node) -> Node:
+    def widen(region: Region) -> Region:
+        if isinstance(region.space, Memory):
+            return region
+        return Region(region.space, ((0, 1),) * len(region.ranges))
+
+    return Node(
+        node.instruction,
+        tuple(widen(region) for region in node.reads),
+        tuple(widen(region) for region in node.writes),
+    )

@@ -1,0 +1,275 @@
+"""Tile sizes: the search over what fits for the least estimated cycles.
+
+Every candidate is costed at once: the array, the vector unit and the memory work side by side, so a
+layer takes what the busiest of them takes, and beyond it the first tile's load and the last tile's
+epilogue, which nothing overlaps. A memory that holds one tile only makes its loads wait in line.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign.accel.config import AccelConfig, Memory
+from codesign.accel.encoding import instruction_beats
+from codesign.accel.timing import vector_latency
+from codesign.compiler.backends.accel.layer import (
+    AddLayer,
+    GemmLayer,
+    Layer,
+    LookupLayer,
+    MultiplyLayer,
+    WindowLayer,
+)
+from codesign.diagnostics import CodesignError, Problem
+
+Cycles: TypeAlias = NDArray[np.float64]
+
+START_CYCLES: Final = 2
+"""Cycles a unit spends on an instruction beyond its work."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmTiling:
+    """Tiles of a gemm layer: out channels, rows, columns, in channels.
+
+    `weights_outer`: weights stay while all rows and columns pass; else inputs stay while all out
+    channels pass.
+    """
+
+    oc: int
+    oh: int
+    ow: int
+    ic: int
+    weights_outer: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTiling:
+    """Tiles of a window layer: channels, rows, columns."""
+
+    c: int
+    oh: int
+    ow: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedsMore:
+    """A memory that is too small for the least tile of a layer, in tiles."""
+
+    memory: Memory
+    needed: int
+
+
+def shortage(layer: Layer, config: AccelConfig) -> tuple[NeedsMore, ...]:
+    """Return the memories that cannot hold the least tile of a layer; empty where it fits."""
+    least: dict[Memory, int] = {Memory.OUT: 1}
+    match layer:
+        case GemmLayer():
+            extent = layer.window.extent((1, 1))
+            least[Memory.INP] = extent[0] * extent[1]
+            least[Memory.WGT] = math.prod(layer.window.kernel)
+            least[Memory.PARAM] = 1
+        case WindowLayer():
+            extent = layer.window.extent((1, 1))
+            least[Memory.VEC] = extent[0] * extent[1]
+            least[Memory.PARAM] = param_tiles(layer)
+        case AddLayer():
+            least[Memory.VEC] = 2
+            least[Memory.PARAM] = 2
+        case MultiplyLayer():
+            least[Memory.VEC] = 2
+            least[Memory.PARAM] = 1
+        case LookupLayer():
+            least[Memory.VEC] = 1
+    if layer.epilogue.table is not None:
+        least[Memory.LUT] = 256
+    return tuple(
+        NeedsMore(memory=memory, needed=needed)
+        for memory, needed in least.items()
+        if needed > config.depth(memory)
+    )
+
+
+def shortage_text(need: NeedsMore, config: AccelConfig) -> str:
+    """Return one sentence: memory, bytes needed, bytes present, the smallest depth that works."""
+    tile = config.tile_bits(need.memory)
+    name = need.memory.name.lower()
+    smallest = 1 << (need.needed - 1).bit_length()
+    return (
+        f"its least tile needs {-(-need.needed * tile // 8)} bytes of {name}, "
+        f"which has {config.memory_bytes(need.memory)}; "
+        f"the smallest that works is {name}_depth = {smallest}"
+    )
+
+
+def refuse(layer: Layer, needs: tuple[NeedsMore, ...], config: AccelConfig) -> CodesignError:
+    """Return the error for a layer that does not fit: layer, memory, bytes needed and present."""
+    return CodesignError(
+        *(
+            Problem(
+                what=f"layer {layer.name!r} ({layer.operator}) does not fit the accelerator",
+                found=shortage_text(need, config),
+                help="enlarge the memory, or leave the layer on the host",
+            )
+            for need in needs
+        )
+    )
+
+
+def param_tiles(layer: WindowLayer) -> int:
+    """Return the param tiles of one channel tile: four weights to a tile, then the scaling."""
+    weights = 0 if layer.weights is None else -(-math.prod(layer.window.kernel) // 4)
+    return weights + (layer.scaling is not None)
+
+
+def splits(extent: int, most: int) -> list[int]:
+    """Return the tile sizes up to `most` that cut `extent` into different numbers of tiles."""
+    sizes = {-(-extent // parts) for parts in range(1, extent + 1)}
+    return sorted(size for size in sizes if size <= most)
+
+
+def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]:
+    """Return the tiling of least estimated cycles, and these cycles; the layer fits."""
+    n, oc_all, oh_all, ow_all = layer.result.tiles
+    ic_all = layer.weights.shape[1]
+    taps = math.prod(layer.window.kernel)
+    acc = min(config.acc_bank_depth, config.out_depth)
+    alone = len(set(layer.first_input)) > 1
+    oc, oh, ow, ic = (
+        axis.ravel().astype(np.int64)
+        for axis in np.meshgrid(
+            [1]
+            if alone
+            else splits(oc_all, min(acc, config.param_depth, config.wgt_depth // taps)),
+            splits(oh_all, acc),
+            splits(ow_all, acc),
+            splits(ic_all, min(config.inp_depth, config.wgt_depth // taps)),
+            indexing="ij",
+        )
+    )
+    rows = (oh - 1) * layer.window.strides[0] + layer.window.extent((1, 1))[0]
+    columns = (ow - 1) * layer.window.strides[1] + layer.window.extent((1, 1))[1]
+    inp, wgt = ic * rows * columns, oc * ic * taps
+    fits = (inp <= config.inp_depth) & (wgt <= config.wgt_depth) & (oc * oh * ow <= acc)
+    oc, oh, ow, ic, rows, columns, inp, wgt = (
+        each[fits] for each in (oc, oh, ow, ic, rows, columns, inp, wgt)
+    )
+    counts_oc, counts_ic = -(-oc_all // oc), -(-ic_all // ic)
+    places = n * -(-oh_all // oh) * -(-ow_all // ow)
+    tiles = counts_oc * places
+    interval = config.beat_interval
+    wgt_cycles = wgt * config.beats(Memory.WGT) * interval
+    inp_cycles = _box_cycles(config, Memory.INP, ic, rows, columns)
+    store_cycles = _box_cycles(config, Memory.OUT, oc, oh, ow)
+    fetch_cycles = tiles * (3.0 * counts_ic + 3) * instruction_beats(config) * interval
+    gemm = float(n * oc_all * oh_all * ow_all * ic_all * taps) + tiles * counts_ic * START_CYCLES
+    drain = vector_latency(config) + START_CYCLES
+    vector = n * oc_all * oh_all * ow_all * config.vector_passes + tiles * drain
+    if config.acc_banks == 1:
+        gemm = gemm + vector
+    best: tuple[float, int, bool] | None = None
+    for weights_outer in (False, True):
+        inp_loads = places * counts_ic
+        wgt_loads = counts_oc * counts_ic
+        if weights_outer:
+            kept = inp * inp_loads <= config.inp_depth
+            inp_loads = inp_loads * np.where(kept, 1, counts_oc)
+            wgt_loads = wgt_loads * np.where(counts_ic * wgt <= config.wgt_depth, 1, places)
+        else:
+            inp_loads = inp_loads * np.where(counts_ic * inp <= config.inp_depth, 1, counts_oc)
+            wgt_loads = wgt_loads * np.where(wgt * wgt_loads <= config.wgt_depth, 1, places)
+        single_inp = (2 * inp > config.inp_depth) & (inp_loads > 1)
+        single_wgt = (2 * wgt > config.wgt_depth) & (wgt_loads > 1)
+        loads = inp_loads * inp_cycles + wgt_loads * wgt_cycles
+        serial = single_inp * inp_loads * inp_cycles + single_wgt * wgt_loads * wgt_cycles
+        serial = serial + (2 * oc * oh * ow > config.out_depth) * tiles * store_cycles
+        memory = loads + tiles * store_cycles + fetch_cycles
+        ends = inp_cycles + wgt_cycles + oc * oh * ow * config.vector_passes + store_cycles
+        cost = np.maximum(np.maximum(gemm + serial, vector), memory) + ends
+        index = int(np.argmin(cost))
+        if best is None or cost[index] < best[0]:
+            best = float(cost[index]), index, weights_outer
+    if best is None:
+        raise refuse(layer, shortage(layer, config), config)
+    cycles, index, weights_outer = best
+    tiling = GemmTiling(
+        oc=int(oc[index]),
+        oh=int(oh[index]),
+        ow=int(ow[index]),
+        ic=int(ic[index]),
+        weights_outer=weights_outer,
+    )
+    return tiling, cycles
+
+
+def tile_window(layer: WindowLayer, config: AccelConfig) -> WindowTiling:
+    """Return the tiling of least estimated cycles; the layer fits."""
+    n, c_all, oh_all, ow_all = layer.result.tiles
+    params = param_tiles(layer)
+    most_c = config.param_depth // params if params else config.out_depth
+    c, oh, ow = (
+        axis.ravel().astype(np.int64)
+        for axis in np.meshgrid(
+            splits(c_all, min(most_c, config.out_depth)),
+            splits(oh_all, config.out_depth),
+            splits(ow_all, config.out_depth),
+            indexing="ij",
+        )
+    )
+    rows = (oh - 1) * layer.window.strides[0] + layer.window.extent((1, 1))[0]
+    columns = (ow - 1) * layer.window.strides[1] + layer.window.extent((1, 1))[1]
+    fits = (c * rows * columns <= config.vec_depth) & (c * oh * ow <= config.out_depth)
+    c, oh, ow, rows, columns = (each[fits] for each in (c, oh, ow, rows, columns))
+    groups = -(-c_all // c)
+    tiles = n * groups * -(-oh_all // oh) * -(-ow_all // ow)
+    work = n * c_all * oh_all * ow_all * math.prod(layer.window.kernel) * config.vector_passes
+    vector = work + tiles * (vector_latency(config) + START_CYCLES)
+    load_cycles = _box_cycles(config, Memory.VEC, c, rows, columns)
+    store_cycles = _box_cycles(config, Memory.OUT, c, oh, ow)
+    param_cycles = c * params * config.beats(Memory.PARAM) * config.beat_interval
+    fetch_cycles = tiles * 4 * instruction_beats(config) * config.beat_interval
+    memory = tiles * (load_cycles + store_cycles) + groups * param_cycles + fetch_cycles
+    serial = (2 * c * rows * columns > config.vec_depth) * tiles * load_cycles
+    serial = serial + (2 * c * oh * ow > config.out_depth) * tiles * store_cycles
+    cost = np.maximum(vector + serial * (tiles > 1), memory)
+    cost = cost + load_cycles + param_cycles + store_cycles
+    index = int(np.argmin(cost))
+    return WindowTiling(c=int(c[index]), oh=int(oh[index]), ow=int(ow[index]))
+
+
+def tile_flat(count: int, operands: int, config: AccelConfig, *, acc: bool) -> int:
+    """Return the tiles of one step of an elementwise layer over `count` tiles."""
+    most = min(config.vec_depth // operands, config.out_depth)
+    if acc:
+        most = min(most, config.acc_bank_depth)
+    if count <= most // 2:
+        return -(-count // 2) if count > _FLAT_LEAST else count
+    return max(1, min(most // 2, -(-count // _FLAT_STEPS)))
+
+
+_FLAT_LEAST: Final = 64
+_FLAT_STEPS: Final = 6
+
+
+def _box_cycles(
+    config: AccelConfig,
+    memory: Memory,
+    z: NDArray[np.int64],
+    y: NDArray[np.int64],
+    x: NDArray[np.int64],
+) -> Cycles:
+    """Return the channel's cycles for a box whose rows are bursts of their own."""
+    beats = x * config.beats(memory)
+    bursts = -(-beats // config.burst_beats)
+    latency_share = (config.dram.latency_cycles + START_CYCLES) / config.outstanding
+    row = np.maximum(beats * config.beat_interval, bursts * max(2.0, latency_share))
+    cycles: Cycles = z * y * row
+    return cycles
