@@ -4,8 +4,8 @@
     equal not_equal less less_equal greater greater_equal logical_and logical_or
 
 Both operands have one element type. Integers wrap around; integer division truncates towards zero
-and refuses a divisor of zero. `maximum` and `minimum` return NaN where an operand is NaN. Comparisons
-give `bool`.
+and refuses a divisor of zero. `maximum` and `minimum` return NaN where an operand is NaN.
+Comparisons give `bool`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from codesign.ir.relay.types import Type
 Relation: TypeAlias = Callable[[Call, tuple[Type, ...]], Type]
 """`(call, argument types) -> result type`; raises CodesignError with the call's span."""
 
-Value: TypeAlias = "Array | tuple[Value, ...]"
+Value: TypeAlias = Array | tuple["Value", ...]
 """What a first-order expression evaluates to: a tensor or a tuple of values."""
 
 Reference: TypeAlias = Callable[..., Value]

@@ -1,7 +1,8 @@
 """Relay's expressions: a closed set of frozen nodes that compare by identity.
 
     expr := %x | @f | constant | operator | expr(expr, …, attr=value) | let %x = expr; expr
-          | if (expr) { expr } else { expr } | (expr, …) | expr.i | fn (%x: type, …) -> type { expr }
+          | if (expr) { expr } else { expr } | (expr, …) | expr.i
+          | fn (%x: type, …) -> type { expr }
 
 Sharing has meaning: a node that is reached twice is evaluated once.
 """
@@ -123,6 +124,4 @@ class Function:
     span: Span | None = None
 
 
-Expr: TypeAlias = (
-    Var | GlobalVar | Constant | OpRef | Call | Let | If | Tuple | Project | Function
-)
+Expr: TypeAlias = Var | GlobalVar | Constant | OpRef | Call | Let | If | Tuple | Project | Function

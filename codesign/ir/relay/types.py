@@ -1,14 +1,14 @@
 """Relay's types: frozen values that compare by value.
 
-    type := Tensor[(dim, …), dtype] | (type, …) | fn (type, …) -> type
-    dim  := integer | ?
+type := Tensor[(dim, …), dtype] | (type, …) | fn (type, …) -> type
+dim  := integer | ?
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, assert_never, final
 
 from codesign.dtypes import DType
 
@@ -63,3 +63,20 @@ class FuncType:
 
 
 Type: TypeAlias = TensorType | TupleType | FuncType
+
+
+def type_text(type_: Type) -> str:
+    """Return a type in Relay text."""
+    match type_:
+        case TensorType((), dtype):
+            return str(dtype)
+        case TensorType(shape, dtype):
+            dims = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+            return f"Tensor[({dims}), {dtype}]"
+        case TupleType(fields):
+            inside = ", ".join(map(type_text, fields)) + ("," if len(fields) == 1 else "")
+            return f"({inside})"
+        case FuncType(params, result):
+            return f"fn ({', '.join(map(type_text, params))}) -> {type_text(result)}"
+        case _:
+            assert_never(type_)

@@ -1,0 +1,179 @@
+"""The only traversal of Relay expressions: iterative, and one visit for each shared node.
+
+A chain of any length is walked without recursion, a diamond of any depth in time linear in its
+nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias, assert_never
+
+from codesign.ir.relay.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    OpRef,
+    Project,
+    Tuple,
+    Var,
+)
+from codesign.ir.relay.module import Module
+
+Rule: TypeAlias = Callable[[Expr], Expr]
+"""Sees a node whose children are rewritten; returns it or what takes its place."""
+
+PairRule: TypeAlias = Callable[[Expr, Expr], Expr]
+"""Sees the original node too: `rule(original, rebuilt)`; facts are known about the original."""
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Return the sub-expressions in the order of evaluation; binders come after what they bind."""
+    match expr:
+        case Var() | GlobalVar() | Constant() | OpRef():
+            return ()
+        case Call(callee, args):
+            return (callee, *args)
+        case Let(var, value, body):
+            return (value, var, body)
+        case If(condition, then, otherwise):
+            return (condition, then, otherwise)
+        case Tuple(fields):
+            return fields
+        case Project(value):
+            return (value,)
+        case Function(params, body):
+            return (*params, body)
+        case _:
+            assert_never(expr)
+
+
+def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
+    """Return the expression with other children, in the order of `children`.
+
+    Where every child is the old one the expression itself is returned.
+    """
+    if all(a is b for a, b in zip(children(expr), new, strict=True)):
+        return expr
+    match expr:
+        case Var() | GlobalVar() | Constant() | OpRef():
+            return expr
+        case Call():
+            return replace(expr, callee=new[0], args=new[1:])
+        case Let():
+            return replace(expr, value=new[0], var=_as_var(new[1]), body=new[2])
+        case If():
+            return replace(expr, condition=new[0], then=new[1], otherwise=new[2])
+        case Tuple():
+            return replace(expr, fields=new)
+        case Project():
+            return replace(expr, value=new[0])
+        case Function():
+            return replace(expr, params=tuple(_as_var(each) for each in new[:-1]), body=new[-1])
+        case _:
+            assert_never(expr)
+
+
+def _as_var(expr: Expr) -> Var:
+    assert isinstance(expr, Var), "what binds must stay a variable"
+    return expr
+
+
+def post_order(*roots: Expr) -> Iterator[Expr]:
+    """Yield every node once, its children before it; binders and callees are nodes too."""
+    visited: set[Expr] = set()
+    stack: list[tuple[Expr, Iterator[Expr]]] = []
+    for root in roots:
+        if root in visited:
+            continue
+        visited.add(root)
+        stack.append((root, iter(children(root))))
+        while stack:
+            node, pending = stack[-1]
+            child = next((each for each in pending if each not in visited), None)
+            if child is None:
+                stack.pop()
+                yield node
+            else:
+                visited.add(child)
+                stack.append((child, iter(children(child))))
+
+
+def rewrite_pairs(expr: Expr, rule: PairRule) -> Expr:
+    """Return the expression with every node replaced by what the rule makes of it, bottom up.
+
+    Each shared node is rewritten once, so that sharing stays.
+    """
+    rewritten: dict[Expr, Expr] = {}
+    for node in post_order(expr):
+        rebuilt = with_children(node, tuple(rewritten[each] for each in children(node)))
+        rewritten[node] = rule(node, rebuilt)
+    return rewritten[expr]
+
+
+def rewrite(expr: Expr, rule: Rule) -> Expr:
+    """Return the expression with every node replaced by what the rule makes of it, bottom up.
+
+    Examples
+    --------
+    >>> x, y = Var("x"), Var("y")
+    >>> pair = Tuple((x, x))
+    >>> [each.name for each in rewrite(pair, lambda node: y if node is x else node).fields]
+    ['y', 'y']
+    >>> rewrite(pair, lambda node: node) is pair
+    True
+    """
+    return rewrite_pairs(expr, lambda _, rebuilt: rule(rebuilt))
+
+
+def rewrite_module(module: Module, rule: Rule) -> Module:
+    """Return the module with every function rewritten; itself where nothing changed."""
+    functions: dict[str, Function] = {}
+    for name, function in module.functions.items():
+        new = rewrite(function, rule)
+        assert isinstance(new, Function), "a global function must stay a function"
+        functions[name] = new
+    same = all(functions[name] is old for name, old in module.functions.items())
+    return module if same else Module(functions)
+
+
+def substitute(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
+    """Return the expression with variables replaced; they must not be bound in it."""
+    return rewrite(expr, lambda node: values.get(node, node) if isinstance(node, Var) else node)
+
+
+def free_variables(expr: Expr) -> tuple[Var, ...]:
+    """Return the variables that nothing in the expression binds, in order of first use.
+
+    Every variable is bound at most once, as `wellformed` checks.
+    """
+    bound: set[Expr] = set()
+    seen: list[Var] = []
+    for node in post_order(expr):
+        match node:
+            case Var():
+                seen.append(node)
+            case Let(var=var):
+                bound.add(var)
+            case Function(params=params):
+                bound.update(params)
+            case _:
+                pass
+    return tuple(var for var in seen if var not in bound)
+
+
+def use_counts(*roots: Expr) -> dict[Expr, int]:
+    """Return for each node how many places refer to it; roots count one more each."""
+    counts: dict[Expr, int] = {}
+    for node in post_order(*roots):
+        counts.setdefault(node, 0)
+        for child in children(node):
+            counts[child] = counts.get(child, 0) + 1
+    for root in roots:
+        counts[root] += 1
+    return counts
