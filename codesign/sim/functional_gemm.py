@@ -83,7 +83,7 @@ def _indices(instruction: Gemm, operand: str, *parts: Sequence[int]) -> Indices:
 
 
 def _exact_product(rows: Array, columns: Array, config: AccelConfig) -> NDArray[np.int64]:
-    """Return result[g, p, c, n, o] = sum over k, i of rows[g, p, k, n, i] * columns[g, c, k, o, i]."""
+    """Return products [g, p, c, n, o]: sums over k and i of rows times columns."""
     groups, positions, terms, batch, block_in = rows.shape
     channels, block_out = columns.shape[1], columns.shape[3]
     left = rows.transpose(0, 1, 3, 2, 4).reshape(groups, positions * batch, terms * block_in)
