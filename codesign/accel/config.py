@@ -249,6 +249,8 @@ class AccelConfig:
         except tomllib.TOMLDecodeError as error:
             raise CodesignError.of(f"{source} is not TOML", found=str(error)) from None
         dram = table.pop("dram", {})
+        if not isinstance(dram, dict):
+            raise CodesignError.of(f"{source}: dram must be a table, not {dram!r}")
         wrong = [
             *_wrong_keys(cls, table, source),
             *_wrong_keys(DramTiming, dram, f"{source}: dram"),

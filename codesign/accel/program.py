@@ -101,7 +101,7 @@ class Program:
 
     @classmethod
     def load(cls, path: Path, config: AccelConfig) -> Program:
-        """Return the program of a file; raise CodesignError where it cannot be read or is not one."""
+        """Return the program of a file, as `from_bytes` does."""
         try:
             data = path.read_bytes()
         except OSError as error:
