@@ -1,0 +1,129 @@
+"""Configuration to Verilog: the RTL as one file, with a manifest and the contract's C header."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from amaranth.back import rtlil
+from amaranth.back.verilog import _convert_rtlil_text
+from amaranth.hdl import Shape
+from amaranth.lib.wiring import In
+
+from codesign.accel.config import AccelConfig
+from codesign.accel.presets import PRESETS, preset
+from codesign.diagnostics import CodesignError
+from hardware.rtl.accelerator import Top, top_members
+from hardware.rtl.mac_array import Arm
+
+TOP_NAME = "accel"
+"""Name of the top module."""
+
+ArmName: TypeAlias = Literal["fpga", "simulation"]
+
+_CELL = re.compile(r"^(\s*cell) \\\$(\w+) ", re.MULTILINE)
+"""A Yosys cell that Amaranth escaped as if it were a module of ours."""
+
+
+def verilog(config: AccelConfig, arm: ArmName = "fpga") -> str:
+    """Return the accelerator as SystemVerilog text; the top module is `accel`."""
+    with _without_zeros():
+        text = rtlil.convert(Top(config, Arm(arm)), name=TOP_NAME, emit_src=False)
+    return str(
+        _convert_rtlil_text(
+            _CELL.sub(r"\1 $\2 ", text), strip_internal_attrs=True, write_verilog_opts=["-sv"]
+        )
+    )
+
+
+@contextmanager
+def _without_zeros() -> Iterator[None]:
+    """Emit no initial value for memories that begin at 0.
+
+    Amaranth 0.5 writes every row of every memory, most of the export's time and text; every row
+    that this design reads was written before.
+    """
+    emitter = rtlil.ModuleEmitter
+    original = emitter.emit_memory
+
+    def emit_memory(self: rtlil.ModuleEmitter, cell_index: int, cell: Any) -> None:
+        if any(cell.init):
+            original(self, cell_index, cell)
+
+    emitter.emit_memory = emit_memory
+    try:
+        yield
+    finally:
+        emitter.emit_memory = original
+
+
+def generate(config: AccelConfig, folder: Path, arm: ArmName = "fpga") -> tuple[Path, ...]:
+    """Write `accelerator.v` and `manifest.json` into a folder, which is made; return their paths.
+
+    Raises
+    ------
+    CodesignError
+        The configuration breaks rules.
+    """
+    config.check()
+    folder.mkdir(parents=True, exist_ok=True)
+    source, manifest = folder / "accelerator.v", folder / "manifest.json"
+    source.write_text(verilog(config, arm), encoding="utf-8")
+    described = json.dumps(describe(config, arm, [source.name]), indent=2)
+    manifest.write_text(described + "\n", encoding="utf-8")
+    return source, manifest
+
+
+def describe(config: AccelConfig, arm: ArmName, files: list[str]) -> dict[str, Any]:
+    """Return the manifest: configuration, digest, arm, top module, ports, files in order."""
+    return {
+        "top": TOP_NAME,
+        "digest": config.digest,
+        "arm": arm,
+        "config": asdict(config),
+        "ports": ports(config),
+        "files": files,
+    }
+
+
+def ports(config: AccelConfig) -> list[dict[str, Any]]:
+    """Return name, direction and width of every pin of the top module."""
+    return [
+        {
+            "name": name,
+            "direction": "input" if member.flow is In else "output",
+            "width": Shape.cast(member.shape).width,
+        }
+        for name, member in top_members(config).items()
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `python -m hardware.generate`."""
+    parser = argparse.ArgumentParser(prog="python -m hardware.generate", description=__doc__)
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--preset", choices=sorted(PRESETS), default="base")
+    chosen.add_argument("--config", type=Path, help="TOML file of a configuration")
+    parser.add_argument("--arm", choices=[arm.value for arm in Arm], default="fpga")
+    parser.add_argument("--out", type=Path, help="folder; default build/rtl/NAME")
+    options = parser.parse_args(arguments)
+    try:
+        config = AccelConfig.from_file(options.config) if options.config else preset(options.preset)
+        name = options.config.stem if options.config else options.preset
+        written = generate(config, options.out or Path("build") / "rtl" / name, options.arm)
+    except CodesignError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.writelines(f"{path}\n" for path in written)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
