@@ -19,6 +19,8 @@ from codesign.accel.isa import Gemm, Unit
 from codesign.accel.memory import NO_ROW, DramRule
 from codesign.accel.program import Program
 from codesign.accel.timing import (
+    READ_LEAD,
+    WRITE_LEAD,
     fetch_buffer_beats,
     fetch_chunk_beats,
     gemm_latency,
@@ -26,7 +28,7 @@ from codesign.accel.timing import (
 )
 from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import Array
-from codesign.sim import cycle_core as core
+from codesign.sim import cycle_core, cycle_state
 from codesign.sim.cycle_decode import instruction_table
 from codesign.sim.simulator import Timeline
 
@@ -77,10 +79,10 @@ class CycleSimulator:
         """
         table = instruction_table(program.instructions, self._config, bases)
         state, offsets = _initial_state(table, self._machine, self._config, burst_log)
-        order = np.zeros((core.ACTORS, max(1, len(table))), dtype=np.int64)
+        order = np.zeros((cycle_state.ACTORS, max(1, len(table))), dtype=np.int64)
         unit_of, actor_of = _unit_maps()
         cycles = int(
-            core.simulate(
+            cycle_core.simulate(
                 self._machine, state, table, order, program_base, unit_of, offsets, actor_of
             )
         )
@@ -90,15 +92,15 @@ class CycleSimulator:
             cycles=cycles,
             counters=_counters(program, self._config, cycles, state),
             timeline=Timeline(start=state.start, end=state.end),
-            bursts=state.log[: int(state.scalars[core.BURSTS])],
+            bursts=state.log[: int(state.scalars[cycle_state.BURSTS])],
         )
 
 
-def machine(config: AccelConfig) -> core.Machine:
+def machine(config: AccelConfig) -> cycle_state.Machine:
     """Return the numbers of a configuration that time depends on."""
     rule = DramRule.of(config)
     beats = instruction_beats(config)
-    return core.Machine(
+    return cycle_state.Machine(
         queue_depth=config.queue_depth,
         outstanding=config.outstanding,
         burst_beats=config.burst_beats,
@@ -108,6 +110,8 @@ def machine(config: AccelConfig) -> core.Machine:
         instruction_beats=beats,
         gemm_latency=gemm_latency(config),
         vector_latency=vector_latency(config),
+        read_lead=READ_LEAD,
+        write_lead=WRITE_LEAD,
         latency=rule.latency,
         interval=rule.interval,
         banks=rule.banks,
@@ -117,17 +121,17 @@ def machine(config: AccelConfig) -> core.Machine:
 
 
 def _unit_maps() -> tuple[Array, Array]:
-    unit_of = np.zeros(core.ACTORS, dtype=np.int64)
+    unit_of = np.zeros(cycle_state.ACTORS, dtype=np.int64)
     actor_of = np.zeros(_UNITS, dtype=np.int64)
-    for unit, actor in core.ACTOR_OF_UNIT.items():
+    for unit, actor in cycle_state.ACTOR_OF_UNIT.items():
         unit_of[actor] = unit
         actor_of[unit] = actor
     return unit_of, actor_of
 
 
 def _initial_state(
-    table: Array, machine: core.Machine, config: AccelConfig, burst_log: int
-) -> tuple[core.State, Array]:
+    table: Array, machine: cycle_state.Machine, config: AccelConfig, burst_log: int
+) -> tuple[cycle_state.State, Array]:
     """Return the state before cycle 0, and where the tokens of each pair of units lie in it."""
 
     def zeros(*shape: int) -> Array:
@@ -135,24 +139,24 @@ def _initial_state(
 
     offsets, tokens = _token_offsets(table)
     instructions = len(table)
-    wake = np.full(core.ACTORS, core.NEVER, dtype=np.int64)
-    wake[core.REQUESTS] = 0
+    wake = np.full(cycle_state.ACTORS, cycle_state.NEVER, dtype=np.int64)
+    wake[cycle_state.REQUESTS] = 0
     chunks = -(-instructions * machine.instruction_beats // machine.chunk_beats)
-    state = core.State(
-        scalars=zeros(core.SCALARS),
+    state = cycle_state.State(
+        scalars=zeros(cycle_state.SCALARS),
         wake=wake,
-        counters=zeros(core.ACTORS, core.COUNTERS),
-        pushed=zeros(core.ACTORS),
-        popped=zeros(core.ACTORS),
-        ready_at=zeros(core.ACTORS),
-        in_work=zeros(core.ACTORS),
+        counters=zeros(cycle_state.ACTORS, cycle_state.COUNTERS),
+        pushed=zeros(cycle_state.ACTORS),
+        popped=zeros(cycle_state.ACTORS),
+        ready_at=zeros(cycle_state.ACTORS),
+        in_work=zeros(cycle_state.ACTORS),
         visible=zeros(instructions),
         start=np.full(instructions, -1, dtype=np.int64),
         end=np.full(instructions, -1, dtype=np.int64),
         tokens=zeros(tokens + 1),
         given=zeros(_UNITS, _UNITS),
         taken=zeros(_UNITS, _UNITS),
-        drained_at=zeros(core.ACTORS),
+        drained_at=zeros(cycle_state.ACTORS),
         bank_held=zeros(2, config.acc_banks),
         chunk_first=zeros(chunks + 1),
         burst_done=zeros(2, machine.outstanding),
@@ -169,18 +173,18 @@ def _token_offsets(table: Array) -> tuple[Array, int]:
     """Return [giver, taker] -> first token of the pair, and the number of all tokens."""
     offsets = np.zeros((_UNITS, _UNITS), dtype=np.int64)
     total = 0
-    for giver, actor in core.ACTOR_OF_UNIT.items():
-        pushes = table[table[:, core.ACTOR] == actor, core.PUSH]
+    for giver, actor in cycle_state.ACTOR_OF_UNIT.items():
+        pushes = table[table[:, cycle_state.ACTOR] == actor, cycle_state.PUSH]
         for taker in Unit:
             offsets[giver, taker] = total
             total += int(((pushes >> int(taker)) & 1).sum())
     return offsets, total
 
 
-def _deadlock(program: Program, state: core.State, order: Array) -> CodesignError:
+def _deadlock(program: Program, state: cycle_state.State, order: Array) -> CodesignError:
     """Return the error that names every unit that waits, with its instruction."""
     problems = []
-    for unit, actor in core.ACTOR_OF_UNIT.items():
+    for unit, actor in cycle_state.ACTOR_OF_UNIT.items():
         if state.popped[actor] == state.pushed[actor]:
             continue
         index = int(order[actor, state.popped[actor]])
@@ -199,9 +203,11 @@ def _deadlock(program: Program, state: core.State, order: Array) -> CodesignErro
     return CodesignError(*problems)
 
 
-def _counters(program: Program, config: AccelConfig, cycles: int, state: core.State) -> Counters:
-    rows = {"fetch": core.ASSEMBLER}
-    rows |= {unit.name.lower(): actor for unit, actor in core.ACTOR_OF_UNIT.items()}
+def _counters(
+    program: Program, config: AccelConfig, cycles: int, state: cycle_state.State
+) -> Counters:
+    rows = {"fetch": cycle_state.ASSEMBLER}
+    rows |= {unit.name.lower(): actor for unit, actor in cycle_state.ACTOR_OF_UNIT.items()}
     values = {
         f"{unit}_{name}": int(state.counters[rows[unit], column])
         for unit in COUNTED_UNITS
@@ -210,8 +216,8 @@ def _counters(program: Program, config: AccelConfig, cycles: int, state: core.St
     products = sum(prod(each.extents) for each in program.instructions if isinstance(each, Gemm))
     return Counters(
         cycles=cycles,
-        bytes_read=int(state.scalars[core.BYTES_READ]),
-        bytes_written=int(state.scalars[core.BYTES_WRITTEN]),
+        bytes_read=int(state.scalars[cycle_state.BYTES_READ]),
+        bytes_written=int(state.scalars[cycle_state.BYTES_WRITTEN]),
         macs=products * config.macs,
         instructions=len(program.instructions),
         **values,

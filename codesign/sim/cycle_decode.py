@@ -22,40 +22,40 @@ from codesign.accel.isa import (
     YSource,
 )
 from codesign.dtypes import Array
-from codesign.sim import cycle_core as core
+from codesign.sim import cycle_state
 
 
 def instruction_table(
     instructions: Sequence[Instruction], config: AccelConfig, bases: Sequence[int]
 ) -> Array:
-    """Return int64[(instruction, column)] with the columns of `cycle_core`.
+    """Return int64[(instruction, column)] with the columns of `cycle_state`.
 
     `bases` are the byte addresses of the segments.
     """
     rows = [_row(each, config, bases) for each in instructions]
-    return np.array(rows, dtype=np.int64).reshape(len(rows), core.COLUMNS)
+    return np.array(rows, dtype=np.int64).reshape(len(rows), cycle_state.COLUMNS)
 
 
 def _row(each: Instruction, config: AccelConfig, bases: Sequence[int]) -> list[int]:
-    row = [0] * core.COLUMNS
-    row[core.ACTOR] = core.ACTOR_OF_UNIT[each.unit]
-    row[core.WAIT] = _mask(each.wait)
-    row[core.PUSH] = _mask(each.push)
-    row[core.BANK] = -1
+    row = [0] * cycle_state.COLUMNS
+    row[cycle_state.ACTOR] = cycle_state.ACTOR_OF_UNIT[each.unit]
+    row[cycle_state.WAIT] = _mask(each.wait)
+    row[cycle_state.PUSH] = _mask(each.push)
+    row[cycle_state.BANK] = -1
     match each:
         case Sync():
-            row[core.IS_SYNC] = 1
+            row[cycle_state.IS_SYNC] = 1
         case Load():
-            row[core.PADS] = padding_tiles(each)
+            row[cycle_state.PADS] = padding_tiles(each)
             _fill_box(row, each, config, each.memory, bases)
         case Store():
             _fill_box(row, each, config, Memory.OUT, bases)
         case Gemm():
-            row[core.ISSUES] = prod(each.extents)
-            row[core.BANK] = each.acc // config.acc_bank_depth
+            row[cycle_state.ISSUES] = prod(each.extents)
+            row[cycle_state.BANK] = each.acc // config.acc_bank_depth
         case Vector():
-            row[core.ISSUES] = prod(each.extents) * config.vector_passes
-            row[core.BANK] = _vector_bank(each, config)
+            row[cycle_state.ISSUES] = prod(each.extents) * config.vector_passes
+            row[cycle_state.BANK] = _vector_bank(each, config)
         case _:
             assert_never(each)
     return row
@@ -75,11 +75,11 @@ def _mask(units: frozenset[Unit]) -> int:
 def _fill_box(
     row: list[int], each: Load | Store, config: AccelConfig, memory: Memory, bases: Sequence[int]
 ) -> None:
-    row[core.ADDRESS] = bases[each.segment] + each.address * config.bus_bytes
-    row[core.ROWS_Z], row[core.ROWS_Y], tiles = each.size
-    row[core.ROW_BEATS] = tiles * config.beats(memory)
-    row[core.STRIDE_Z] = each.stride[0] * config.bus_bytes
-    row[core.STRIDE_Y] = each.stride[1] * config.bus_bytes
+    row[cycle_state.ADDRESS] = bases[each.segment] + each.address * config.bus_bytes
+    row[cycle_state.ROWS_Z], row[cycle_state.ROWS_Y], tiles = each.size
+    row[cycle_state.ROW_BEATS] = tiles * config.beats(memory)
+    row[cycle_state.STRIDE_Z] = each.stride[0] * config.bus_bytes
+    row[cycle_state.STRIDE_Y] = each.stride[1] * config.bus_bytes
 
 
 def _vector_bank(each: Vector, config: AccelConfig) -> int:

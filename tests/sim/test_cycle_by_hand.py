@@ -55,14 +55,14 @@ def test_a_sync_takes_its_fetch_and_one_cycle() -> None:
 def test_a_load_is_done_when_its_last_beat_has_arrived() -> None:
     result = run(Load(memory=Memory.INP, sram=0, segment=0, address=0, size=(1, 1, 2)))
     assert result.bursts.tolist() == [[1, 0, 0, 8], [15, 0, 0, 4]]
-    assert result.cycles == 21
-    assert states(result, "load") == (3, 0, 5, 13)
+    assert result.cycles == 22
+    assert states(result, "load") == (3, 0, 5, 14)
     assert result.timeline.end.tolist() == [21]
 
 
 def test_padding_takes_a_cycle_a_tile() -> None:
     padded = Load(memory=Memory.INP, sram=0, segment=0, address=0, size=(1, 1, 2), pad=(1, 0, 1, 2))
-    assert run(padded).cycles == 21 + 8
+    assert run(padded).cycles == 22 + 8
 
 
 def test_a_store_is_done_with_its_answer() -> None:

@@ -97,6 +97,7 @@ class CycleModel:
                 and len(self.headless) == len(Unit)
                 and not any(self.in_flight.values())
                 and not any(self.pipeline.values())
+                and self.t - 1 not in self.load_slots
             ):
                 return Measured(self.t + 1, counted, self.starts, self.bursts)
             self.t += 1
