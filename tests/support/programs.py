@@ -1,4 +1,4 @@
-"""Random legal configurations and programs: every field, unit, memory and kind of token.
+"""Random legal programs: every field, unit, memory and kind of token.
 
 Programs are free of races: whatever the timing, an instruction sees what program order says. They
 read no tile that they have not written.
@@ -6,10 +6,8 @@ read no tile that they have not written.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,71 +15,29 @@ from numpy.typing import NDArray
 from codesign.accel import legality
 from codesign.accel.arithmetic import pack_parameters
 from codesign.accel.config import GEMM_LOOPS, VECTOR_LOOPS, AccelConfig, Memory
-from codesign.accel.footprint import (
-    SegmentBytes,
-    Tiles,
-    dram_footprint,
-    footprint,
-    padded_tiles,
-    reach,
-)
+from codesign.accel.footprint import footprint, padded_tiles, reach
 from codesign.accel.isa import (
-    NEIGHBOURS,
     Destination,
     Gemm,
-    Instruction,
     Load,
     Reduce,
     Store,
-    Sync,
-    Unit,
     Vector,
     VectorOp,
     XSource,
     YSource,
 )
 from codesign.accel.program import Program, check_program
+from tests.support.configurations import random_config
+from tests.support.ordered_writer import OrderedWriter, places_of
+
+__all__ = ["PARAM_SEGMENT", "SEGMENT_BYTES", "random_config", "random_program"]
 
 PARAM_SEGMENT = 0
 SEGMENT_BYTES = (4096, 8192, 4096, 6144)
 """Segment 0 holds legal param words and is never stored to; the others hold anything."""
 
-PENDING_MAX = 6
 ITERATIONS_MAX = 48
-
-
-def random_config(rng: np.random.Generator) -> AccelConfig:
-    """Return a small legal configuration; every knob but `address_bits` varies."""
-
-    def one_of(*values: int) -> int:
-        return int(rng.choice(values))
-
-    batch, block_out = one_of(1, 1, 2, 4), one_of(1, 2, 4, 8)
-    bus_bits = one_of(32, 64, 128)
-    lanes = batch * block_out
-    return AccelConfig(
-        batch=batch,
-        block_in=one_of(1, 2, 4, 8),
-        block_out=block_out,
-        inp_bits=one_of(4, 8, 8, 8, 16),
-        wgt_bits=one_of(2, 4, 8, 8),
-        acc_bits=one_of(16, 32, 32),
-        inp_depth=one_of(2, 16, 32, 64),
-        wgt_depth=one_of(2, 16, 32),
-        vec_depth=one_of(2, 16, 64),
-        acc_depth=one_of(4, 16, 64),
-        out_depth=one_of(2, 16, 32),
-        param_depth=one_of(2, 8, 16),
-        lut_depth=one_of(256, 512),
-        acc_banks=one_of(1, 2, 2, 4),
-        vector_lanes=max(1, lanes // one_of(1, 1, 2, 4)),
-        bus_bits=bus_bits,
-        burst_beats=one_of(1, 4, 16, 32),
-        outstanding=one_of(1, 2, 8),
-        queue_depth=one_of(2, 4, 8),
-        has_lut=bool(rng.integers(4)),
-        has_multiplier=bool(rng.integers(4)),
-    ).check()
 
 
 def random_program(
@@ -91,12 +47,13 @@ def random_program(
 
     `length` counts instructions without the loads at the start and the SYNCs between.
     """
-    writer = _Writer(rng, config)
+    writer = _RandomWriter(rng, config)
     makers = (writer.load, writer.gemm, writer.gemm, writer.vector, writer.vector, writer.store)
     for memory in (Memory.INP, Memory.WGT, Memory.VEC, Memory.PARAM, Memory.LUT):
         writer.first_load(memory)
     while len(writer.issued) < length:
         makers[int(rng.integers(len(makers)))]()
+    writer.drain()
     writer.finish()
     program = Program(
         instructions=tuple(each.instruction for each in writer.issued),
@@ -129,143 +86,10 @@ def _random_dram(
     return dram, tuple(bases)
 
 
-@dataclass(slots=True)
-class _Issued:
-    """An instruction in the program: its number in its unit's queue, and what it knows.
-
-    `known[u]` is the number of instructions of unit u that are surely complete when it starts.
-    """
-
-    instruction: Instruction
-    number: int
-    known: dict[Unit, int]
-    tiles: tuple[Tiles, ...]
-    dram: SegmentBytes | None
-
-
-class _Writer:
-    """Appends instructions and the tokens that keep them in order."""
-
-    def __init__(self, rng: np.random.Generator, config: AccelConfig) -> None:
-        self.rng = rng
-        self.config = config
-        self.issued: list[_Issued] = []
-        self.queues: dict[Unit, list[_Issued]] = {unit: [] for unit in Unit}
-        self.known: dict[Unit, dict[Unit, int]] = {u: dict.fromkeys(Unit, 0) for u in Unit}
-        self.pending: dict[tuple[Unit, Unit], deque[int]] = {
-            (giver, taker): deque() for giver in Unit for taker in NEIGHBOURS[giver]
-        }
-        self.valid = {memory: np.zeros(config.depth(memory), np.bool_) for memory in Memory}
-
-    # --- tokens ---------------------------------------------------------------------------------
-
-    def issue(self, instruction: Instruction) -> None:
-        """Append an instruction behind all that it depends on."""
-        unit = instruction.unit
-        tiles, dram = footprint(instruction), dram_footprint(instruction, self.config)
-        wanted = self._conflicts(unit, tiles, dram)
-        if wanted.pop(unit, None) is not None:
-            self._append(Sync(unit=unit))
-        wait = self._take(unit, wanted)
-        push = self._give(unit)
-        self._append(replace(instruction, wait=wait, push=push), tiles, dram)
-        for each in tiles:
-            if each.written:
-                self._mark(instruction, each.memory)
-
-    def _conflicts(
-        self, unit: Unit, tiles: Sequence[Tiles], dram: SegmentBytes | None
-    ) -> dict[Unit, int]:
-        """Return, per unit, the number of its last instruction that must be complete."""
-        wanted: dict[Unit, int] = {}
-        for earlier in self.issued:
-            other = earlier.instruction.unit
-            if earlier.number < self.known[unit][other] or (other is unit is not Unit.LOAD):
-                continue
-            clash = any(_overlap(a, b) for a in earlier.tiles for b in tiles)
-            if clash or _dram_overlap(earlier.dram, dram):
-                wanted[other] = earlier.number
-        return wanted
-
-    def _take(self, unit: Unit, wanted: dict[Unit, int]) -> frozenset[Unit]:
-        """Take tokens until the wanted instructions are complete, and some without need.
-
-        Return the units whose last token the next instruction itself takes.
-        """
-        waits = set()
-        for giver in NEIGHBOURS[unit]:
-            if giver not in wanted and self.pending[giver, unit] and self._chance(4):
-                waits.add(giver)
-                self._learn(unit, giver, 0)
-        for giver, number in sorted(wanted.items()):
-            while self.known[unit][giver] <= number:
-                if giver in waits:
-                    self._append(Sync(unit=unit, wait=frozenset({giver})))
-                waits.add(giver)
-                self._learn(unit, giver, number)
-        return frozenset(waits)
-
-    def _learn(self, unit: Unit, giver: Unit, number: int) -> None:
-        queue = self.pending[giver, unit]
-        if not queue:
-            latest = len(self.queues[giver]) - 1
-            chosen = int(self.rng.choice([number, latest]))
-            source = self.queues[giver][chosen]
-            source.instruction = replace(source.instruction, push=source.instruction.push | {unit})
-            queue.append(chosen)
-        chosen = queue.popleft()
-        self.known[unit][giver] = max(self.known[unit][giver], chosen + 1)
-        for other, count in self.queues[giver][chosen].known.items():
-            self.known[unit][other] = max(self.known[unit][other], count)
-
-    def _give(self, unit: Unit) -> frozenset[Unit]:
-        """Return units that get a token ahead of need."""
-        takers = [
-            taker
-            for taker in NEIGHBOURS[unit]
-            if self.rng.integers(6) == 0 and len(self.pending[unit, taker]) < PENDING_MAX
-        ]
-        for taker in takers:
-            self.pending[unit, taker].append(len(self.queues[unit]))
-        return frozenset(takers)
-
-    def _append(
-        self,
-        instruction: Instruction,
-        tiles: tuple[Tiles, ...] = (),
-        dram: SegmentBytes | None = None,
-    ) -> None:
-        unit = instruction.unit
-        queue = self.queues[unit]
-        if isinstance(instruction, Sync):
-            self.known[unit][unit] = len(queue)
-        known = dict(self.known[unit])
-        queue.append(_Issued(instruction, len(queue), known, tiles, dram))
-        self.issued.append(queue[-1])
-
-    def finish(self) -> None:
-        """Take every token that still waits."""
-        for (giver, taker), queue in self.pending.items():
-            for _ in range(len(queue)):
-                queue.popleft()
-                self._append(Sync(unit=taker, wait=frozenset({giver})))
-
-    def _mark(self, instruction: Instruction, memory: Memory) -> None:
-        match instruction:
-            case Load():
-                first = instruction.sram
-                self.valid[memory][first : first + padded_tiles(instruction)] = True
-            case Gemm():
-                places = _places(instruction.acc, instruction.extents, instruction.acc_strides)
-                self.valid[memory][places] = True
-            case Vector():
-                places = _places(instruction.dst, instruction.extents, instruction.dst_strides)
-                self.valid[memory][places] = True
+class _RandomWriter(OrderedWriter):
+    """Makes random instructions of tiles that are there."""
 
     # --- random pieces --------------------------------------------------------------------------
-
-    def _chance(self, one_in: int) -> bool:
-        return bool(self.rng.integers(one_in) == 0)
 
     def _extents(self, loops: int, limit: int = ITERATIONS_MAX) -> tuple[int, ...]:
         field = 1 << max(self.config.index_bits(m) for m in Memory if m is not Memory.LUT)
@@ -285,7 +109,9 @@ class _Writer:
             if loop in fixed or (extents[loop] > 1 and left < extents[loop] - 1):
                 continue
             most = left // (extents[loop] - 1) if extents[loop] > 1 else min(3, len(room) - 1)
-            strides[loop] = int(self.rng.choice([0, min(1, most), self.rng.integers(0, most + 1)]))
+            strides[loop] = int(
+                self.rng.choice([0, min(1, most), int(self.rng.integers(0, most + 1))])
+            )
             left -= (extents[loop] - 1) * strides[loop]
         base = room.start + int(self.rng.integers(0, left + 1))
         return base, tuple(strides)
@@ -358,7 +184,7 @@ class _Writer:
 
     def _element(self) -> int:
         half = 1 << (self.config.inp_bits - 1)
-        return int(self.rng.choice([self.rng.integers(-half, half), 0, -half, half - 1]))
+        return int(self.rng.choice([int(self.rng.integers(-half, half)), 0, -half, half - 1]))
 
     def _bank(self) -> range:
         depth = self.config.acc_bank_depth
@@ -386,10 +212,10 @@ class _Writer:
                 wgt=wgt,
                 wgt_strides=wgt_strides,
             )
-            ready = self._all_valid(Memory.INP, _places(inp, extents, inp_strides))
-            ready &= self._all_valid(Memory.WGT, _places(wgt, extents, wgt_strides))
+            ready = self._all_valid(Memory.INP, places_of(inp, extents, inp_strides))
+            ready &= self._all_valid(Memory.WGT, places_of(wgt, extents, wgt_strides))
             if gemm.accumulate:
-                ready &= self._all_valid(Memory.ACC, _places(acc, extents, acc_strides))
+                ready &= self._all_valid(Memory.ACC, places_of(acc, extents, acc_strides))
             if ready:
                 self.issue(gemm)
                 return
@@ -500,20 +326,37 @@ class _Writer:
                 )
                 return
 
+    def drain(self) -> None:
+        """Bring every accumulator and output that was written to DRAM, as far as it fits."""
+        self._store_outputs()
+        config, count = self.config, min(self.config.out_depth, self.config.acc_bank_depth)
+        strides = (0, 0, 0, 0, 1)
+        half = 1 << (config.inp_bits - 1)
+        drain = Vector(
+            op=VectorOp.PASS,
+            x_source=XSource.ACC,
+            destination=Destination.OUT,
+            extents=(1, 1, 1, 1, 1),
+            dst=0,
+            dst_strides=strides,
+            x=0,
+            x_strides=strides,
+            low=-half,
+            high=half - 1,
+        )
+        for first in range(0, config.acc_depth, count):
+            for start, end in self._runs(Memory.ACC, first, first + count):
+                self.issue(replace(drain, x=start, extents=(1, 1, 1, 1, end - start)))
+        self._store_outputs()
 
-def _places(base: int, extents: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
-    places: Any = np.array([base], np.int64)
-    for extent, stride in zip(extents, strides, strict=True):
-        places = (places[:, None] + np.arange(extent) * stride).ravel()
-    return places
+    def _store_outputs(self) -> None:
+        config = self.config
+        most = SEGMENT_BYTES[3] // config.dram_tile_bytes(Memory.OUT)
+        for start, end in self._runs(Memory.OUT, 0, min(config.out_depth, most)):
+            address = start * config.beats(Memory.OUT)
+            self.issue(Store(sram=start, segment=3, address=address, size=(1, 1, end - start)))
 
-
-def _overlap(a: Tiles, b: Tiles) -> bool:
-    touching = a.memory is b.memory and a.first < b.end and b.first < a.end
-    return touching and (a.written or b.written)
-
-
-def _dram_overlap(a: SegmentBytes | None, b: SegmentBytes | None) -> bool:
-    if a is None or b is None or a.segment != b.segment:
-        return False
-    return a.first < b.end and b.first < a.end and (a.written or b.written)
+    def _runs(self, memory: Memory, first: int, end: int) -> list[tuple[int, int]]:
+        """Return the ranges of written tiles in first .. end."""
+        edges = np.flatnonzero(np.diff(self.valid[memory][first:end], prepend=0, append=0))
+        return [(first + int(a), first + int(b)) for a, b in edges.reshape(-1, 2)]
