@@ -201,7 +201,7 @@ class Load:
         for z < size[0], y < top + size[1] + bottom, x < left + size[2] + right, in this order:
         memory[sram + running index] = pad_value in every element, where y or x lies in the padding,
         else the tile at beat `address + z * stride[0] + y' * stride[1] + x' * beats(memory)`
-        of the segment.
+        of the segment, y' = y - top, x' = x - left.
         Only inp and vec take padding. Data of a load may arrive after the padding of the next one
         is written: between two loads into the same tiles stands a SYNC, or a token of a reader.
     """
