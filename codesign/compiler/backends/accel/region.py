@@ -55,12 +55,31 @@ def compile_accel(
     )
 
 
+def unit_of(composite: Composite, config: AccelConfig) -> str:
+    """Return which unit runs a composite without obstacles: gemm, vector, or none (a reshape)."""
+    if operator_name(composite.main) == "reshape":
+        return "none"
+    return "gemm" if runs_on_gemm(composite, config) else "vector"
+
+
+def runs_on_gemm(composite: Composite, config: AccelConfig) -> bool:
+    """Whether a composite's operands are read by the array, not by the vector unit."""
+    match composite.main.attrs:
+        case QConv2DAttrs(groups=groups):
+            weight = composite.main.args[1]
+            if not isinstance(weight, Constant):
+                raise InternalError("a weight that must be constant is not")
+            return not is_depthwise(weight.value, groups, config)
+        case _:
+            return operator_name(composite.main) == "qnn.dense"
+
+
 def why_not(composite: Composite, types: Mapping[Expr, Type], config: AccelConfig) -> str | None:
     """Return why the accelerator cannot run a composite, in one sentence; None where it can."""
     reason = obstacle(composite, types, config)
     if reason is not None or operator_name(composite.main) == "reshape":
         return reason
-    plan = _Plan(config, types)
+    plan = _Plan(config, types, apart=True)
     layer = plan.trial(composite)
     needs = shortage(layer, config)
     return shortage_text(needs[0], config) if needs else None
@@ -99,7 +118,10 @@ def _refuse_obstacles(
 @final
 @dataclass(slots=True)
 class _Plan:
-    """Places of tensors in the activation segment, and which expression each is."""
+    """Places of tensors in the activation segment, and which expression each is.
+
+    `apart`: operands need not have been placed before; for trials.
+    """
 
     config: AccelConfig
     types: Mapping[Expr, Type]
@@ -107,6 +129,7 @@ class _Plan:
     by_key: dict[tuple[Expr, int, Patches | None], Placement] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     size: int = 0
+    apart: bool = False
 
     def add(self, composite: Composite, from_host: set[Var]) -> list[Layer]:
         """Place a composite's result and return its layer; a reshape has none."""
@@ -114,7 +137,7 @@ class _Plan:
         if operator_name(composite.main) == "reshape":
             self._alias(composite)
             return []
-        memory = Memory.INP if self._on_gemm(composite) else Memory.VEC
+        memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
         result = self._place(composite.root, name, Memory.OUT)
         source = composite.data[0]
         if isinstance(source, Var) and source in from_host and memory is Memory.INP:
@@ -124,7 +147,7 @@ class _Plan:
 
     def trial(self, composite: Composite) -> Layer:
         """Return the layer with all its operands in places of their own."""
-        memory = Memory.INP if self._on_gemm(composite) else Memory.VEC
+        memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
         sources = tuple(self._view(self._source(data, memory)) for data in composite.data)
         result = self._view(self._place(composite.root, "result", Memory.OUT))
         return lower(composite, self.types, self.config, _name(composite), sources, result)
@@ -139,16 +162,6 @@ class _Plan:
         if not found:
             raise InternalError("a region's result is computed in it")
         return found[0]
-
-    def _on_gemm(self, composite: Composite) -> bool:
-        match composite.main.attrs:
-            case QConv2DAttrs(groups=groups):
-                weight = composite.main.args[1]
-                if not isinstance(weight, Constant):
-                    raise InternalError("a weight that must be constant is not")
-                return not is_depthwise(weight.value, groups, self.config)
-            case _:
-                return operator_name(composite.main) == "qnn.dense"
 
     def _best_unrolling(
         self, composite: Composite, name: str, source: Var, result: Placement
@@ -181,7 +194,7 @@ class _Plan:
         _, inputs, kh, kw = weight.value.shape
         if attrs.groups > 1 or kh * kw == 1 or 2 * inputs > self.config.block_in:
             return (None,)
-        top, left, bottom, right = attrs.padding
+        _, left, _, right = attrs.padding
         columns = Patches(
             kernel=(1, kw),
             strides=(1, attrs.strides[1]),
@@ -207,6 +220,11 @@ class _Plan:
         found = self.by_key.get((expr, block, patches))
         if found is not None:
             return found
+        if not isinstance(expr, Var) and not self.apart:
+            raise CodesignError.of(
+                f"a layer reads tiles of {block} channels that another layer wrote otherwise",
+                help="give each layer a region of its own (block_in is not block_out)",
+            )
         base = expr.name if isinstance(expr, Var) else "operand"
         fill = 0
         if composite is not None and isinstance(composite.main.attrs, QConv2DAttrs):
@@ -251,7 +269,7 @@ class _Plan:
             )
 
     def _view(self, place: Placement) -> TileTensor:
-        n, c, h, w = place.tiles
+        _, c, h, w = place.tiles
         beats = place.tile_bytes // self.config.bus_bytes
         return TileTensor(
             name=place.name,

@@ -1,0 +1,62 @@
+"""The graph form of a function, as placement sees it: calls, tuples and fields, operands first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from codesign.ir.relay.expr import Call, Expr, Function, GlobalVar, If, Let, Project, Tuple
+from codesign.ir.relay.visit import post_order, with_children
+
+
+def operands(node: Expr) -> tuple[Expr, ...]:
+    """Return what a node of the graph is computed from; a callee is no operand."""
+    match node:
+        case Call():
+            return node.args
+        case Tuple():
+            return node.fields
+        case Project():
+            return (node.value,)
+        case _:
+            return ()
+
+
+def graph_order(*roots: Expr, known: Collection[Expr] = ()) -> Iterator[Expr]:
+    """Yield every node of the graph once, its operands before it; go no deeper than `known`."""
+    visited: set[Expr] = set(known)
+    for root in roots:
+        if root in visited:
+            continue
+        visited.add(root)
+        stack = [(root, iter(operands(root)))]
+        while stack:
+            node, pending = stack[-1]
+            child = next((each for each in pending if each not in visited), None)
+            if child is None:
+                stack.pop()
+                yield node
+            else:
+                visited.add(child)
+                stack.append((child, iter(operands(child))))
+
+
+def is_graph(function: Function) -> bool:
+    """Whether a body consists of calls of operators and closed functions, tuples and constants."""
+    return not any(isinstance(node, Let | If | GlobalVar) for node in post_order(function.body))
+
+
+def replaced(root: Expr, values: dict[Expr, Expr]) -> Expr:
+    """Return the graph under `root` with nodes replaced; `values` grows by what was rebuilt."""
+    for node in tuple(graph_order(root, known=values)):
+        values[node] = _rebuilt(node, tuple(values[each] for each in operands(node)))
+    return values[root]
+
+
+def _rebuilt(node: Expr, new: tuple[Expr, ...]) -> Expr:
+    match node:
+        case Call(callee=callee):
+            return with_children(node, (callee, *new))
+        case Tuple() | Project():
+            return with_children(node, new)
+        case _:
+            return node

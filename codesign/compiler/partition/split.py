@@ -1,0 +1,136 @@
+"""split: a placed graph to steps, each a closed function for one side.
+
+Steps alternate: a node belongs to the step after all that it reads from the other side. Nodes of
+one side and level make one function, so that values cross as seldom as this order allows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, final
+
+from codesign.compiler.partition.assign import Assignment
+from codesign.compiler.partition.graph import graph_order, operands, replaced
+from codesign.ir.relay.expr import Call, Constant, Expr, Function, Project, Tuple, Var
+from codesign.ir.relay.types import Type
+
+Side: TypeAlias = Literal["cpu", "accel"]
+Key: TypeAlias = tuple[int, Side]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """One step: a closed function, the nodes that are its arguments, the nodes that it gives."""
+
+    name: str
+    side: Side
+    function: Function
+    inputs: tuple[Expr, ...]
+    outputs: tuple[Expr, ...]
+    calls: tuple[Expr, ...]
+
+
+def split(
+    results: tuple[Expr, ...],
+    types: Mapping[Expr, Type],
+    assignment: Assignment,
+    *,
+    one_layer: bool,
+) -> tuple[Part, ...]:
+    """Return the steps that compute `results`, in order.
+
+    `one_layer`: no layer of the accelerator reads another's result in the same step, so that the
+    host can lay out every operand anew.
+    """
+    order = tuple(graph_order(*results))
+    keys = _keys(order, assignment, one_layer=one_layer)
+    needed = _needed(order, keys, results)
+    members: dict[Key, list[Expr]] = defaultdict(list)
+    for node, key in keys.items():
+        members[key].append(node)
+    parts = []
+    for index, key in enumerate(sorted(members)):
+        outputs = tuple(node for node in members[key] if node in needed)
+        parts.append(_part(f"{index}-{key[1]}", key, outputs, members[key], keys, types))
+    return tuple(part for part in parts if part.outputs)
+
+
+def _keys(order: tuple[Expr, ...], assignment: Assignment, *, one_layer: bool) -> dict[Expr, Key]:
+    keys: dict[Expr, Key] = {}
+    for node in order:
+        if not isinstance(node, Call | Project):
+            continue
+        composite = assignment.composites.get(node)
+        side: Side = "cpu" if composite is None else "accel"
+        inner = set(composite.calls) if composite is not None else set()
+        level = 0
+        for source in _sources(node):
+            if source not in keys:
+                continue
+            its_level, its_side = keys[source]
+            apart = its_side != side or (one_layer and side == "accel" and source not in inner)
+            level = max(level, its_level + apart)
+        keys[node] = (level, side)
+        for call in inner & keys.keys():
+            keys[call] = (max(level, keys[call][0]), side)
+    return keys
+
+
+def _sources(node: Expr) -> tuple[Expr, ...]:
+    """Return the operands, looking through tuples: a tuple is made where it is used."""
+    found: list[Expr] = []
+    for operand in operands(node):
+        if isinstance(operand, Tuple):
+            found += _sources(operand)
+        else:
+            found.append(operand)
+    return tuple(found)
+
+
+def _needed(
+    order: tuple[Expr, ...], keys: Mapping[Expr, Key], results: tuple[Expr, ...]
+) -> set[Expr]:
+    needed = {result for result in results if result in keys}
+    for node in order:
+        if node not in keys:
+            continue
+        needed.update(
+            source for source in _sources(node) if source in keys and keys[source] != keys[node]
+        )
+    return needed
+
+
+def _part(
+    name: str,
+    key: Key,
+    outputs: tuple[Expr, ...],
+    members: list[Expr],
+    keys: Mapping[Expr, Key],
+    types: Mapping[Expr, Type],
+) -> Part:
+    inputs: list[Expr] = []
+    values: dict[Expr, Expr] = {}
+    for node in members:
+        for source in _sources(node):
+            outside = isinstance(source, Var) or (source in keys and keys[source] != key)
+            if outside and source not in values and not isinstance(source, Constant):
+                label = source.name if isinstance(source, Var) else f"value{len(inputs)}"
+                values[source] = Var(label, types[source])
+                inputs.append(source)
+    bodies = tuple(replaced(output, values) for output in outputs)
+    params = tuple(values[each] for each in inputs)
+    function = Function(
+        params=tuple(param for param in params if isinstance(param, Var)),
+        body=bodies[0] if len(bodies) == 1 else Tuple(bodies),
+    )
+    return Part(
+        name=name,
+        side=key[1],
+        function=function,
+        inputs=tuple(inputs),
+        outputs=outputs,
+        calls=tuple(members),
+    )

@@ -1,0 +1,84 @@
+"""What the compiler hands to the runtime: steps on the host and on the accelerator, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, final
+
+from codesign.dtypes import Array
+from codesign.ir.executable.accel_kernel import AccelKernel
+from codesign.ir.executable.cpu_kernel import CpuKernel
+from codesign.ir.relay.types import TensorType
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output: its name and type."""
+
+    name: str
+    type: TensorType
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorPlacement:
+    """One row of the placement table: where a call runs, and why not on the accelerator.
+
+    `unit` is gemm, vector, host, or none where no data moves; `reason` is empty on the
+    accelerator.
+    """
+
+    name: str
+    operator: str
+    unit: str
+    step: str
+    reason: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CpuStep:
+    """Call a native function on values; its results get the names of `outputs`."""
+
+    name: str
+    kernel: CpuKernel
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AccelStep:
+    """Run a program on values; its results get the names of `outputs`."""
+
+    name: str
+    kernel: AccelKernel
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+Step: TypeAlias = CpuStep | AccelStep
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Executable:
+    """A compiled network.
+
+    Values have names: those of `inputs`, those of `constants`, and what steps give. `results[i]`
+    is the value of `outputs[i]`.
+    """
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    results: tuple[str, ...]
+    steps: tuple[Step, ...]
+    constants: Mapping[str, Array] = field(default_factory=dict)
+    placements: tuple[OperatorPlacement, ...] = ()
+
+    @property
+    def accel_steps(self) -> tuple[AccelStep, ...]:
+        """The steps on the accelerator."""
+        return tuple(step for step in self.steps if isinstance(step, AccelStep))
