@@ -1,0 +1,170 @@
+"""Ranges of all tensors of a plan, from samples that run through the fp32 network one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, final
+
+from codesign.compiler.interpreter import Interpreter
+from codesign.compiler.quantization.config import QuantizationConfig
+from codesign.compiler.quantization.forms import (
+    Affine,
+    Average,
+    Floating,
+    Form,
+    Join,
+    Lookup,
+    Product,
+    Same,
+    Sum,
+)
+from codesign.compiler.quantization.histogram import Histogram
+from codesign.compiler.quantization.plan import Plan
+from codesign.compiler.quantization.ranges import QuantParams, choose, params_of
+from codesign.diagnostics import CodesignError, InternalError
+from codesign.dtypes import Array
+from codesign.ir.relay.expr import Expr, Tuple
+from codesign.ir.relay.expr import Function as RelayFunction
+from codesign.ir.relay.module import Module
+
+Sample: TypeAlias = Mapping[str, Array]
+"""The network's inputs by name."""
+
+Evaluator: TypeAlias = Callable[[Module], Callable[[Sample], Sequence[Array]]]
+"""Prepares a module whose main gives a tuple of tensors, once; the result runs it on a sample."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Histograms and parameters of all tensors that get codes."""
+
+    histograms: Mapping[Expr, Histogram]
+    params: Mapping[Expr, QuantParams]
+    samples: int
+
+
+def interpret(module: Module) -> Callable[[Sample], Sequence[Array]]:
+    """Return how to evaluate a module by the operators' references."""
+    interpreter = Interpreter(module)
+
+    def run(sample: Sample) -> Sequence[Array]:
+        value = interpreter.run(**sample)
+        if not isinstance(value, tuple):
+            raise InternalError("main must give a tuple")
+        return tuple(each for each in value if not isinstance(each, tuple))
+
+    return run
+
+
+def observed(main: RelayFunction, nodes: Sequence[Expr]) -> Module:
+    """Return a module that gives the values of all nodes, in order."""
+    return Module({"main": replace(main, body=Tuple(tuple(nodes)), result_type=None)})
+
+
+def operands(form: Form) -> tuple[Expr, ...]:
+    """Return the tensors whose codes a form reads."""
+    match form:
+        case Affine(data=data) | Lookup(data=data) | Average(data=data) | Same(data=data):
+            return (data,)
+        case Sum(lhs=lhs, rhs=rhs) | Product(lhs=lhs, rhs=rhs):
+            return (lhs, rhs)
+        case Join(parts=parts):
+            return parts
+        case Floating():
+            return ()
+
+
+def calibrate(
+    main: RelayFunction,
+    plan: Plan,
+    samples: Iterable[Sample],
+    evaluate: Evaluator,
+    config: QuantizationConfig,
+) -> Calibration:
+    """Return the parameters of all tensors that have codes.
+
+    Raises
+    ------
+    CodesignError
+        There is no sample, or a tensor holds a value that is not finite.
+    """
+    nodes = list(
+        dict.fromkeys(
+            each
+            for key, form in plan.forms.items()
+            if not isinstance(form, Floating)
+            for each in (*operands(form), key)
+        )
+    )
+    histograms = {node: Histogram(config.bins) for node in nodes}
+    run = evaluate(observed(main, nodes))
+    count = 0
+    for sample in samples:
+        for node, value in zip(nodes, run(sample), strict=True):
+            histograms[node].add(value)
+        count += 1
+    if count == 0:
+        raise CodesignError.of(
+            "quantization needs samples",
+            found="there is none",
+            help="give some inputs as the network meets them in use; a few dozen are enough",
+        )
+    if any(each.strangers for each in histograms.values()):
+        raise CodesignError.of(
+            "the network gives values that are not finite on the samples",
+            help="look at the samples; quantization cannot choose a range for infinity or NaN",
+        )
+    return Calibration(histograms, _params(plan, histograms, config), count)
+
+
+def _params(
+    plan: Plan, histograms: Mapping[Expr, Histogram], config: QuantizationConfig
+) -> dict[Expr, QuantParams]:
+    classes = _classes(plan, histograms)
+    readers = _readers(plan)
+    params: dict[Expr, QuantParams] = {}
+    for members in classes:
+        sources = [m for m in members if not isinstance(plan.forms.get(m), Same | Join)]
+        found = []
+        for node in sources:
+            function = _only_function(readers.get(node, [])) if len(members) == 1 else None
+            found.append(choose(histograms[node], config, function))
+        chosen = found[0]
+        if len(found) > 1:
+            chosen = params_of(min(p.low for p in found), max(p.high for p in found))
+        params.update(dict.fromkeys(members, chosen))
+    return params
+
+
+def _only_function(readers: Sequence[Form]) -> Callable[[Array], Array] | None:
+    """Return the function that alone reads a tensor, None where something else does."""
+    match readers:
+        case [Lookup(function=function)]:
+            return function
+        case _:
+            return None
+
+
+def _readers(plan: Plan) -> dict[Expr, list[Form]]:
+    readers: dict[Expr, list[Form]] = {}
+    for form in plan.forms.values():
+        for operand in operands(form):
+            readers.setdefault(operand, []).append(form)
+    return readers
+
+
+def _classes(plan: Plan, nodes: Iterable[Expr]) -> list[list[Expr]]:
+    """Return the tensors in groups of one scale: what is moved or joined keeps its codes."""
+    group: dict[Expr, list[Expr]] = {node: [node] for node in nodes}
+    for key, form in plan.forms.items():
+        if not isinstance(form, Same | Join):
+            continue
+        for operand in operands(form):
+            mine, other = group[key], group[operand]
+            if mine is not other:
+                mine.extend(other)
+                for each in other:
+                    group[each] = mine
+    return list({id(members): members for members in group.values()}.values())

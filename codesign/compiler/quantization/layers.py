@@ -1,0 +1,89 @@
+"""Integer weights, biases and multipliers of a layer.
+
+    result = (acc + bias) * multiplier / 2**shift + zero_point
+    acc    = sum of weight * (data - zero_point of the data)
+    weight = half_even(w / s_w[c])    bias = half_even(b / (s_x * s_w[c]))
+    multiplier / 2**shift = s_x * s_w[c] / s_y
+
+Weights are symmetric, one scale for each output channel, which is widened where the channel's bias
+would not fit 30 bits, or where its factor would be too small to have all bits of a multiplier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from codesign.compiler.quantization.fixed_point import FactorOutOfRangeError, fixed_point
+from codesign.compiler.quantization.ranges import QuantParams
+from codesign.dtypes import Array
+
+GREATEST_WEIGHT: Final = 127
+_BIAS_LIMIT: Final = 2.0**30
+_ACCUMULATOR_LIMIT: Final = 2**31 - 1
+_LEAST_FACTOR: Final = 2.0**-20
+
+
+class NoIntegerLayerError(ValueError):
+    """A layer's numbers do not fit the integer vocabulary; the message says which and why."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IntegerLayer:
+    """A layer's constants: weight int8, the others int32 for each output channel."""
+
+    weight: Array
+    bias: Array
+    multiplier: Array
+    shift: Array
+    notes: tuple[str, ...]
+
+
+def integer_layer(
+    weight: Array, bias: Array, source: QuantParams, result: QuantParams
+) -> IntegerLayer:
+    """Return the integer constants of a weight [m, ...] and a bias [m].
+
+    Raises
+    ------
+    NoIntegerLayerError
+        An accumulator could leave 32 bits, or a factor has no multiplier.
+    """
+    values = weight.astype(np.float64).reshape(weight.shape[0], -1)
+    narrow = np.max(np.abs(values), axis=1, initial=0.0) / GREATEST_WEIGHT
+    scales = np.maximum(narrow, _LEAST_FACTOR * result.scale / source.scale)
+    needed = np.abs(bias) / (source.scale * _BIAS_LIMIT)
+    widened = int(np.count_nonzero(needed > scales))
+    scales = np.maximum(scales, needed)
+    codes = np.clip(np.rint(values / scales[:, None]), -GREATEST_WEIGHT, GREATEST_WEIGHT)
+    biases = np.rint(bias / (source.scale * scales))
+    _check_accumulator(codes, biases, source)
+    try:
+        multiplier, shift = fixed_point(source.scale * scales / result.scale)
+    except FactorOutOfRangeError as error:
+        raise NoIntegerLayerError(f"its scale has no multiplier: {error}") from error
+    notes: tuple[str, ...] = ()
+    if widened:
+        notes = (
+            f"the weight scale of {widened} of {len(scales)} channels is widened so that the bias "
+            f"fits an accumulator",
+        )
+    return IntegerLayer(
+        codes.astype(np.int8).reshape(weight.shape),
+        biases.astype(np.int32),
+        multiplier,
+        shift,
+        notes,
+    )
+
+
+def _check_accumulator(codes: Array, biases: Array, source: QuantParams) -> None:
+    reach = max(127 - source.zero_point, source.zero_point + 128)
+    greatest = np.abs(codes).sum(axis=1) * reach + np.abs(biases)
+    if greatest.size and greatest.max() > _ACCUMULATOR_LIMIT:
+        raise NoIntegerLayerError(
+            f"its accumulator could reach {int(greatest.max())}, beyond 32 bits"
+        )

@@ -1,0 +1,142 @@
+"""Post-training quantization to int8: samples in, an integer network and a report out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from codesign.compiler.analysis.infer_types import infer_types
+from codesign.compiler.quantization.calibrate import (
+    Calibration,
+    Evaluator,
+    Sample,
+    calibrate,
+    interpret,
+    observed,
+)
+from codesign.compiler.quantization.config import QuantizationConfig
+from codesign.compiler.quantization.forms import Floating, Form
+from codesign.compiler.quantization.plan import make_plan
+from codesign.compiler.quantization.realize import Realizer
+from codesign.compiler.quantization.report import LayerReport, QuantizationReport
+from codesign.diagnostics import InternalError, OnnxNode
+from codesign.dtypes import Array
+from codesign.ir.relay.expr import Call, Expr, OpRef
+from codesign.ir.relay.expr import Function as RelayFunction
+from codesign.ir.relay.module import Module
+from codesign.ir.relay.visit import post_order
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Quantized:
+    """An integer network with float32 inputs and outputs, and how it came about."""
+
+    module: Module
+    report: QuantizationReport
+
+
+def quantize(
+    module: Module,
+    samples: Iterable[Sample],
+    *,
+    evaluate: Evaluator | None = None,
+    config: QuantizationConfig | None = None,
+) -> Quantized:
+    """Return `main`, the result of optimize(), in the integer vocabulary.
+
+    Each sample holds the inputs by name. `evaluate` runs the fp32 network; without it the
+    interpreter does. Samples are taken one by one; only histograms are kept (and the samples
+    themselves where the configuration asks for each layer's error).
+
+    Raises
+    ------
+    CodesignError
+        `main` is no graph of operator calls, there is no sample, or a value is not finite.
+    """
+    settings = QuantizationConfig() if config is None else config
+    run = interpret if evaluate is None else evaluate
+    if settings.measure_error:
+        samples = tuple(samples)
+    main = module.main
+    types = infer_types(module)
+    plan = make_plan(main, types)
+    calibration = calibrate(main, plan, samples, run, settings)
+    realizer = Realizer(plan, calibration.params, types)
+    for node in post_order(main.body):
+        realizer.visit(node)
+    quantized = replace(main, body=realizer.as_numbers(main.body))
+    errors: Mapping[Expr, float] = {}
+    if settings.measure_error:
+        errors = _errors(main, realizer, samples, run)
+    report = QuantizationReport(
+        tuple(
+            _layer(key, form, realizer, calibration, errors, i)
+            for i, (key, form) in enumerate(plan.forms.items())
+        ),
+        calibration.samples,
+    )
+    return Quantized(module.with_main(quantized), report)
+
+
+def _errors(
+    main: RelayFunction, realizer: Realizer, samples: Iterable[Sample], evaluate: Evaluator
+) -> dict[Expr, float]:
+    """Return the signal-to-noise ratio of every integer layer in dB, over all samples."""
+    nodes = [node for node in realizer.codes if isinstance(node, Call)]
+    exact = evaluate(observed(main, nodes))
+    rounded = evaluate(observed(main, [realizer.as_numbers(node) for node in nodes]))
+    signal = np.zeros(len(nodes))
+    noise = np.zeros(len(nodes))
+    for sample in samples:
+        for index, (wanted, found) in enumerate(zip(exact(sample), rounded(sample), strict=True)):
+            signal[index] += _energy(wanted)
+            noise[index] += _energy(found - wanted)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = 10 * np.log10(signal / noise)
+    return dict(zip(nodes, map(float, ratios), strict=True))
+
+
+def _energy(values: Array) -> float:
+    flat = values.astype(np.float64).reshape(-1)
+    return float(flat @ flat)
+
+
+def _layer(
+    key: Expr,
+    form: Form,
+    realizer: Realizer,
+    calibration: Calibration,
+    errors: Mapping[Expr, float],
+    index: int,
+) -> LayerReport:
+    if not isinstance(key, Call):
+        raise InternalError("a plan's forms belong to calls")
+    operator = _operator(key if isinstance(form, Floating) else form.chain[0])
+    name = key.span.name if isinstance(key.span, OnnxNode) else f"{operator}:{index}"
+    if isinstance(form, Floating) or key in realizer.failures:
+        reason = form.reason if isinstance(form, Floating) else realizer.failures[key]
+        return LayerReport(name=name, operator=operator, is_integer=False, reason=reason)
+    histogram, params = calibration.histograms[key], calibration.params[key]
+    return LayerReport(
+        name=name,
+        operator=operator,
+        is_integer=True,
+        least=histogram.least,
+        greatest=histogram.greatest,
+        low=params.low,
+        high=params.high,
+        scale=params.scale,
+        zero_point=params.zero_point,
+        clipped=histogram.outside(params.low, params.high),
+        values=int(histogram.counts.sum()),
+        sqnr_db=errors.get(key),
+        notes=realizer.notes.get(key, ()),
+    )
+
+
+def _operator(call: Call) -> str:
+    return call.callee.name if isinstance(call.callee, OpRef) else "call"

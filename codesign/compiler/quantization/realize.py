@@ -1,0 +1,268 @@
+"""The integer network: each form of the plan as calls of the integer vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+
+from codesign.compiler.quantization.fixed_point import (
+    FactorOutOfRangeError,
+    common_shift,
+    fixed_point,
+)
+from codesign.compiler.quantization.forms import (
+    Affine,
+    Average,
+    Bounds,
+    Floating,
+    Integer,
+    Join,
+    Lookup,
+    Product,
+    Same,
+    Sum,
+)
+from codesign.compiler.quantization.layers import NoIntegerLayerError, integer_layer
+from codesign.compiler.quantization.plan import Plan
+from codesign.compiler.quantization.ranges import GREATEST_CODE, LEAST_CODE, QuantParams
+from codesign.diagnostics import InternalError, Span
+from codesign.dtypes import Array
+from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef, Project, Tuple, Var
+from codesign.ir.relay.types import TensorType, Type
+from codesign.ops.nn.conv2d import Conv2DAttrs
+from codesign.ops.nn.pad import PadAttrs
+from codesign.ops.nn.pool2d import Pool2DAttrs
+from codesign.ops.qnn.add import QAddAttrs
+from codesign.ops.qnn.conv2d import QConv2DAttrs
+from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.multiply import QMultiplyAttrs
+from codesign.ops.qnn.quantize import QuantizeAttrs
+from codesign.ops.qnn.requantize import RequantizeAttrs
+from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
+from codesign.ops.reshape import ReshapeAttrs
+from codesign.ops.table import OPERATORS
+
+
+@final
+class Realizer:
+    """Makes each expression of the fp32 network anew, as codes, as numbers, or as both.
+
+    `codes` holds the int8 form of every expression that has one so far; `failures` the reasons of
+    layers that stay in floating point although the plan gave them an integer form; `notes` what
+    the report should say about others.
+    """
+
+    def __init__(
+        self, plan: Plan, params: Mapping[Expr, QuantParams], types: Mapping[Expr, Type]
+    ) -> None:
+        self.codes: dict[Expr, Expr] = {}
+        self.failures: dict[Expr, str] = {}
+        self.notes: dict[Expr, tuple[str, ...]] = {}
+        self._numbers: dict[Expr, Expr] = {}
+        self._plan = plan
+        self._params = params
+        self._types = types
+
+    def visit(self, node: Expr) -> None:
+        """Make one expression; its operands were visited before."""
+        match node:
+            case Var() | Constant():
+                self._numbers[node] = node
+            case Call() if node not in self._plan.absorbed:
+                form = self._plan.forms[node]
+                if isinstance(form, Floating):
+                    self._numbers[node] = self._call(node)
+                else:
+                    self._visit_integer(node, form)
+            case _:
+                pass
+
+    def as_numbers(self, node: Expr) -> Expr:
+        """Return an expression in floating point."""
+        if node not in self._numbers:
+            self._numbers[node] = self._made_numbers(node)
+        return self._numbers[node]
+
+    def as_codes(self, node: Expr) -> Expr:
+        """Return an expression as int8 codes."""
+        if node not in self.codes:
+            attrs = _quantize_attrs(self._params[node])
+            self.codes[node] = _call("qnn.quantize", self.as_numbers(node), attrs=attrs)
+        return self.codes[node]
+
+    def _made_numbers(self, node: Expr) -> Expr:
+        match node:
+            case Tuple(fields):
+                return replace(node, fields=tuple(self.as_numbers(each) for each in fields))
+            case Project(value):
+                return replace(node, value=self.as_numbers(value))
+            case _ if node in self.codes:
+                attrs = _quantize_attrs(self._params[node])
+                return _call("qnn.dequantize", self.codes[node], attrs=attrs, span=node.span)
+            case _:
+                raise InternalError(f"{node} was not visited before its use")
+
+    def _call(self, call: Call) -> Expr:
+        return replace(call, args=tuple(self.as_numbers(arg) for arg in call.args))
+
+    def _visit_integer(self, node: Call, form: Integer) -> None:
+        try:
+            self.codes[node] = self._integer(node, form)
+        except (NoIntegerLayerError, FactorOutOfRangeError) as error:
+            self.failures[node] = str(error)
+            for call in form.chain:
+                self._numbers[call] = self._call(call)
+
+    def _integer(self, node: Call, form: Integer) -> Expr:
+        match form:
+            case Affine():
+                return self._affine(node, form)
+            case Lookup():
+                return self._lookup(node, form)
+            case Sum():
+                return self._sum(node, form)
+            case Product():
+                return self._product(node, form)
+            case Average():
+                return self._average(node, form)
+            case Same():
+                return self._same(node, form)
+            case Join(parts, call):
+                fields = Tuple(tuple(self.as_codes(part) for part in parts), call.span)
+                return replace(call, args=(fields,))
+
+    def _affine(self, node: Call, form: Affine) -> Expr:
+        source, result = self._params[form.data], self._params[node]
+        layer = integer_layer(form.weight, form.bias, source, result)
+        if layer.notes:
+            self.notes[node] = layer.notes
+        anchor = form.chain[0]
+        data, weight = self.as_codes(form.data), Constant(layer.weight, anchor.span)
+        if isinstance(anchor.attrs, Conv2DAttrs):
+            attrs = QConv2DAttrs(
+                strides=anchor.attrs.strides,
+                padding=anchor.attrs.padding,
+                dilation=anchor.attrs.dilation,
+                groups=anchor.attrs.groups,
+                zero_point=source.zero_point,
+            )
+            acc = _call("qnn.conv2d", data, weight, attrs=attrs, span=anchor.span)
+            return _requantized(acc, layer.bias, layer.multiplier, layer.shift, form, result, node)
+        shape = self._shape(form.data)
+        if len(shape) != 2:
+            rows = int(np.prod(shape[:-1]))
+            data = _call("reshape", data, attrs=ReshapeAttrs(shape=(rows, shape[-1])))
+        dense = QDenseAttrs(zero_point=source.zero_point)
+        acc = _call("qnn.dense", data, weight, attrs=dense, span=anchor.span)
+        made = _requantized(acc, layer.bias, layer.multiplier, layer.shift, form, result, node)
+        if len(shape) == 2:
+            return made
+        return _call("reshape", made, attrs=ReshapeAttrs(shape=self._shape(node)), span=node.span)
+
+    def _lookup(self, node: Call, form: Lookup) -> Expr:
+        source, result = self._params[form.data], self._params[node]
+        codes = np.arange(LEAST_CODE, GREATEST_CODE + 1).astype(np.int8)
+        values = OPERATORS["qnn.dequantize"].reference(codes, attrs=_quantize_attrs(source))
+        assert not isinstance(values, tuple), "qnn.dequantize gives a tensor"
+        image = form.function(values)
+        table = OPERATORS["qnn.quantize"].reference(image, attrs=_quantize_attrs(result))
+        assert not isinstance(table, tuple), "qnn.quantize gives a tensor"
+        constant = Constant(table, node.span)
+        return _call("qnn.lookup", self.as_codes(form.data), constant, span=node.span)
+
+    def _sum(self, node: Call, form: Sum) -> Expr:
+        lhs, rhs, result = (self._params[each] for each in (form.lhs, form.rhs, node))
+        left, right, shift = common_shift(lhs.scale / result.scale, rhs.scale / result.scale)
+        low, high = _limits(form.bounds, result)
+        attrs = QAddAttrs(
+            lhs_zero_point=lhs.zero_point,
+            rhs_zero_point=rhs.zero_point,
+            lhs_multiplier=left,
+            rhs_multiplier=right,
+            shift=shift,
+            zero_point=result.zero_point,
+            minimum=low,
+            maximum=high,
+        )
+        args = self.as_codes(form.lhs), self.as_codes(form.rhs)
+        return _call("qnn.add", *args, attrs=attrs, span=node.span)
+
+    def _product(self, node: Call, form: Product) -> Expr:
+        lhs, rhs, result = (self._params[each] for each in (form.lhs, form.rhs, node))
+        multiplier, shift = fixed_point(np.array(lhs.scale * rhs.scale / result.scale))
+        low, high = _limits(form.bounds, result)
+        attrs = QMultiplyAttrs(
+            lhs_zero_point=lhs.zero_point,
+            rhs_zero_point=rhs.zero_point,
+            multiplier=int(multiplier),
+            shift=int(shift),
+            zero_point=result.zero_point,
+            minimum=low,
+            maximum=high,
+        )
+        args = self.as_codes(form.lhs), self.as_codes(form.rhs)
+        return _call("qnn.multiply", *args, attrs=attrs, span=node.span)
+
+    def _average(self, node: Call, form: Average) -> Expr:
+        source, result = self._params[form.data], self._params[node]
+        attrs = QSumPool2DAttrs(
+            pool_size=form.window.pool_size,
+            strides=form.window.strides,
+            padding=form.window.padding,
+            zero_point=source.zero_point,
+        )
+        acc = _call("qnn.sum_pool2d", self.as_codes(form.data), attrs=attrs, span=node.span)
+        factor = np.full(form.channels, source.scale / (form.count * result.scale))
+        multiplier, shift = fixed_point(factor)
+        bias = np.zeros(form.channels, np.int32)
+        return _requantized(acc, bias, multiplier, shift, form, result, node)
+
+    def _same(self, node: Call, form: Same) -> Expr:
+        assert isinstance(form.call.callee, OpRef), "a form's call is an operator's"
+        data = self.as_codes(form.data)
+        if form.call.callee.name == "nn.global_max_pool2d":
+            _, _, height, width = self._shape(form.data)
+            window = Pool2DAttrs(pool_size=(height, width))
+            return _call("nn.max_pool2d", data, attrs=window, span=node.span)
+        attrs = form.call.attrs
+        if isinstance(attrs, PadAttrs) and attrs.mode == "constant":
+            attrs = replace(attrs, value=float(self._params[node].zero_point))
+        return replace(form.call, args=(data, *form.call.args[1:]), attrs=attrs)
+
+    def _shape(self, node: Expr) -> tuple[int, ...]:
+        type_ = self._types[node]
+        assert isinstance(type_, TensorType), "codes are tensors"
+        return type_.static_shape
+
+
+def _call(name: str, *args: Expr, attrs: Attrs | None = None, span: Span | None = None) -> Call:
+    return Call(OpRef(name, span), args, attrs, span)
+
+
+def _quantize_attrs(params: QuantParams) -> QuantizeAttrs:
+    return QuantizeAttrs(scale=params.scale, zero_point=params.zero_point)
+
+
+def _limits(bounds: Bounds, result: QuantParams) -> tuple[int, int]:
+    """Return the least and greatest code that limits leave."""
+    low = LEAST_CODE if np.isneginf(bounds.low) else result.code(bounds.low)
+    high = GREATEST_CODE if np.isposinf(bounds.high) else result.code(bounds.high)
+    return low, max(low, high)
+
+
+def _requantized(
+    acc: Expr,
+    bias: Array,
+    multiplier: Array,
+    shift: Array,
+    form: Affine | Average,
+    result: QuantParams,
+    node: Call,
+) -> Expr:
+    low, high = _limits(form.bounds, result)
+    attrs = RequantizeAttrs(axis=1, zero_point=result.zero_point, minimum=low, maximum=high)
+    constants = (Constant(each, node.span) for each in (bias, multiplier, shift))
+    return _call("qnn.requantize", acc, *constants, attrs=attrs, span=node.span)
