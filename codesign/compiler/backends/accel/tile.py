@@ -32,6 +32,9 @@ Cycles: TypeAlias = NDArray[np.float64]
 START_CYCLES: Final = 2
 """Cycles a unit spends on an instruction beyond its work."""
 
+INSTRUCTION_CYCLES: Final = 8
+"""What an instruction is worth: of two tilings that are about as fast the shorter program wins."""
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +195,11 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
         serial = single_inp * inp_loads * inp_cycles + single_wgt * wgt_loads * wgt_cycles
         serial = serial + (2 * oc * oh * ow > config.out_depth) * tiles * store_cycles
         memory = loads + tiles * store_cycles + fetch_cycles
-        ends = inp_cycles + wgt_cycles + oc * oh * ow * config.vector_passes + store_cycles
+        # The first weights come while the layer before still computes.
+        ends = inp_cycles + oc * oh * ow * config.vector_passes + store_cycles
+        instructions = inp_loads + wgt_loads + tiles * (counts_ic + 2)
         cost = np.maximum(np.maximum(gemm + serial, vector), memory) + ends
+        cost = cost + INSTRUCTION_CYCLES * instructions
         index = int(np.argmin(cost))
         if best is None or cost[index] < best[0]:
             best = float(cost[index]), index, weights_outer
@@ -240,7 +246,7 @@ def tile_window(layer: WindowLayer, config: AccelConfig) -> WindowTiling:
     serial = (2 * c * rows * columns > config.vec_depth) * tiles * load_cycles
     serial = serial + (2 * c * oh * ow > config.out_depth) * tiles * store_cycles
     cost = np.maximum(vector + serial * (tiles > 1), memory)
-    cost = cost + load_cycles + param_cycles + store_cycles
+    cost = cost + load_cycles + param_cycles + store_cycles + INSTRUCTION_CYCLES * 3 * tiles
     index = int(np.argmin(cost))
     return WindowTiling(c=int(c[index]), oh=int(oh[index]), ow=int(ow[index]))
 

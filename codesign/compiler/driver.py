@@ -1,0 +1,226 @@
+"""From a Relay module to an executable: optimize, place, split, compile each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, final
+
+from codesign.accel.config import AccelConfig
+from codesign.compiler.analysis.infer_types import infer_types
+from codesign.compiler.backends.accel.match import operator_name
+from codesign.compiler.backends.accel.region import compile_accel
+from codesign.compiler.backends.llvm.cpu import compile_cpu
+from codesign.compiler.partition.assign import Assignment, assign
+from codesign.compiler.partition.graph import is_graph
+from codesign.compiler.partition.split import Part, split
+from codesign.compiler.pipelines import optimize
+from codesign.compiler.target import Target
+from codesign.diagnostics import CodesignError, OnnxNode
+from codesign.dtypes import Array
+from codesign.ir.executable.accel_kernel import AccelKernel
+from codesign.ir.executable.executable import (
+    AccelStep,
+    CpuStep,
+    Executable,
+    OperatorPlacement,
+    Port,
+    Step,
+)
+from codesign.ir.relay.expr import Call, Constant, Expr, Function, Tuple
+from codesign.ir.relay.module import Module
+from codesign.ir.relay.printer import print_module
+from codesign.ir.relay.types import TensorType, Type
+
+
+class HasModule(Protocol):
+    """Anything that carries a Relay module: an imported model, a quantized network."""
+
+    @property
+    def module(self) -> Module:
+        """The module; `main` takes the inputs in order."""
+
+
+def compile(  # noqa: A001  (the verb that users look for)
+    source: Module | HasModule,
+    *,
+    target: str = "cpu",
+    config: AccelConfig | None = None,
+    level: int = 2,
+    dump: Path | None = None,
+    outputs: tuple[str, ...] | None = None,
+) -> Executable:
+    """Compile a network for the host, or for the accelerator of a configuration and the host.
+
+    Inputs are named as the parameters of `main`; `outputs` names its results, else they are
+    `output` or `output0`, `output1`, … . `dump` is a folder that gets the module after every pass.
+
+    Raises
+    ------
+    CodesignError
+        Type errors, an unknown target, an illegal configuration, operators that neither side runs.
+    """
+    chosen = Target.named(target)
+    machine = (config or AccelConfig()).check() if chosen is Target.ACCEL else None
+    module = source if isinstance(source, Module) else source.module
+    module = optimize(module, level, observe=None if dump is None else _writer(dump))
+    types = infer_types(module)
+    main = module.main
+    results = main.body.fields if isinstance(main.body, Tuple) else (main.body,)
+    if machine is None or not is_graph(main):
+        return _on_host(main, types, results, outputs, wanted=machine is not None)
+    assignment = assign(results, types, machine)
+    one_layer = machine.block_in != machine.block_out
+    parts = split(results, types, assignment, one_layer=one_layer)
+    values = _Values.of(main, results, parts)
+    steps = tuple(_step(part, values, machine) for part in parts)
+    return Executable(
+        inputs=_inputs(main, types),
+        outputs=_outputs(results, types, outputs),
+        results=tuple(values.names[result] for result in results),
+        steps=steps,
+        constants=values.constants,
+        placements=_placements(parts, assignment),
+    )
+
+
+def _writer(folder: Path) -> Callable[[int, str, Module], None]:
+    def write(index: int, name: str, module: Module) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"{index:02}-{name}.relay"
+            path.write_text(print_module(module), encoding="utf-8")
+        except OSError as error:
+            raise CodesignError.of(f"cannot dump to {str(folder)!r}", found=str(error)) from None
+
+    return write
+
+
+def _on_host(
+    main: Function,
+    types: Mapping[Expr, Type],
+    results: tuple[Expr, ...],
+    outputs: tuple[str, ...] | None,
+    *,
+    wanted: bool,
+) -> Executable:
+    names = tuple(f"result{index}" for index in range(len(results)))
+    step = CpuStep(
+        name="0-cpu",
+        kernel=compile_cpu(main, types),
+        inputs=tuple(param.name for param in main.params),
+        outputs=names,
+    )
+    reason = "control flow and local functions stay on the host" if wanted else ""
+    assignment = assign(results, types, None)
+    placements = tuple(
+        OperatorPlacement(
+            name=_call_name(call),
+            operator=operator_name(call) or "function",
+            unit="host",
+            step=step.name,
+            reason=reason or assignment.reasons[call],
+        )
+        for call in assignment.units
+    )
+    return Executable(
+        inputs=_inputs(main, types),
+        outputs=_outputs(results, types, outputs),
+        results=names,
+        steps=(step,),
+        placements=placements,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Names of the values that cross between steps, and the constants among them."""
+
+    names: dict[Expr, str]
+    constants: dict[str, Array]
+
+    @classmethod
+    def of(cls, main: Function, results: tuple[Expr, ...], parts: tuple[Part, ...]) -> _Values:
+        names: dict[Expr, str] = {param: param.name for param in main.params}
+        taken = set(names.values())
+        constants: dict[str, Array] = {}
+        for result in results:
+            if isinstance(result, Constant):
+                names[result] = _fresh("constant", taken)
+                constants[names[result]] = result.value
+        for part in parts:
+            for output in part.outputs:
+                names[output] = _fresh("value", taken)
+        return cls(names, constants)
+
+
+def _fresh(stem: str, taken: set[str]) -> str:
+    index = 0
+    while f"{stem}{index}" in taken:
+        index += 1
+    name = f"{stem}{index}"
+    taken.add(name)
+    return name
+
+
+def _step(part: Part, values: _Values, config: AccelConfig) -> Step:
+    types = infer_types(Module({"main": part.function}))
+    inputs = tuple(values.names[each] for each in part.inputs)
+    outputs = tuple(values.names[each] for each in part.outputs)
+    if part.side == "cpu":
+        kernel = compile_cpu(part.function, types)
+        return CpuStep(name=part.name, kernel=kernel, inputs=inputs, outputs=outputs)
+    program: AccelKernel = compile_accel(part.function, types, config)
+    return AccelStep(name=part.name, kernel=program, inputs=inputs, outputs=outputs)
+
+
+def _placements(parts: tuple[Part, ...], assignment: Assignment) -> tuple[OperatorPlacement, ...]:
+    return tuple(
+        OperatorPlacement(
+            name=_call_name(call),
+            operator=operator_name(call) or "function",
+            unit=assignment.units[call],
+            step=part.name,
+            reason=assignment.reasons.get(call, ""),
+        )
+        for part in parts
+        for call in part.calls
+        if isinstance(call, Call)
+    )
+
+
+def _call_name(call: Expr) -> str:
+    match call:
+        case Call(span=OnnxNode(name=name)):
+            return name
+        case _:
+            return ""
+
+
+def _inputs(main: Function, types: Mapping[Expr, Type]) -> tuple[Port, ...]:
+    return tuple(Port(param.name, _tensor(types[param])) for param in main.params)
+
+
+def _outputs(
+    results: tuple[Expr, ...], types: Mapping[Expr, Type], names: tuple[str, ...] | None
+) -> tuple[Port, ...]:
+    if names is None:
+        several = len(results) > 1
+        names = tuple(f"output{index}" if several else "output" for index in range(len(results)))
+    if len(names) != len(results):
+        raise CodesignError.of(
+            f"{len(names)} names of outputs are given", found=f"main gives {len(results)} tensors"
+        )
+    return tuple(
+        Port(name, _tensor(types[result])) for name, result in zip(names, results, strict=True)
+    )
+
+
+def _tensor(type_: Type) -> TensorType:
+    if not isinstance(type_, TensorType):
+        raise CodesignError.of(
+            "inputs and outputs of an executable are tensors", found=f"found {type_}"
+        )
+    return type_
