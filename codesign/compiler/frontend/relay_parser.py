@@ -1,0 +1,489 @@
+"""Relay text, format 0.0.5, to modules and expressions: its first-order part.
+
+    module := #[version = "0.0.5"] (def @f(params) -> type { expr })* #[metadata] {…}
+    expr   := let %x: type = infix; expr | %0 = infix; expr | free_var %x: type; expr
+            | infix; expr | infix
+    infix  := call (op call)*              * / before + - before < <= > >= before == !=
+    call   := atom ((expr, …, name=value, …) | .index)*
+    atom   := literal | %x | %0 | @f | operator | meta[…][…] | (expr, …) | { expr }
+            | fn (params) -> type { expr } | if (expr) { expr } else { expr }
+
+`%0 = …` names an expression and makes no node: its uses share it. The parser is made of generators
+that a loop runs, so that no nesting of the text exhausts Python's stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+import numpy as np
+
+from codesign.compiler.frontend.relay_lexer import Lexed, Token, TokenKind, lex
+from codesign.compiler.frontend.token_stream import TokenStream, joined
+from codesign.diagnostics import CodesignError, Problem, Span
+from codesign.dtypes import DType
+from codesign.ir.relay.attrs_text import attrs_from_values
+from codesign.ir.relay.expr import (
+    Attrs,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    OpRef,
+    Project,
+    Tuple,
+    Var,
+)
+from codesign.ir.relay.literal import CONSTANTS, SUFFIXES, from_metadata
+from codesign.ir.relay.module import Module
+from codesign.ops.table import default_attrs, operator
+
+_Step: TypeAlias = Generator["_Step", Expr, Expr]
+"""A part of the parser: yields the parts that it needs, is sent their results, returns its own."""
+
+_VERSION: Final = "0.0.5"
+
+_INFIX: Final = {
+    "*": (12, "multiply"),
+    "/": (12, "divide"),
+    "+": (10, "add"),
+    "-": (10, "subtract"),
+    "<": (8, "less"),
+    "<=": (8, "less_equal"),
+    ">": (8, "greater"),
+    ">=": (8, "greater_equal"),
+    "==": (7, "equal"),
+    "!=": (7, "not_equal"),
+}
+"""Precedence and operator of each infix sign; all group to the left."""
+
+_DIGITS_LIMIT: Final = 20
+"""No integer of 64 bits has more digits."""
+
+_HIGHER_ORDER: Final = frozenset(
+    {"type", "match", "extern", "ref", "ref_read", "ref_write", "free_var", "else", "def"}
+)
+"""Keywords that begin no expression of the first-order part."""
+
+
+def parse_module(text: str, source: str = "<text>") -> Module:
+    """Return the module of a text; `source` names the text in messages.
+
+    Raises
+    ------
+    CodesignError
+        The first mistake, with its place.
+    """
+    lexed = lex(text, source)
+    stream = TokenStream(lexed.tokens)
+    if lexed.version != _VERSION:
+        found = "none" if lexed.version is None else repr(lexed.version)
+        what = "a module begins with its version"
+        advice = f'write #[version = "{_VERSION}"] first'
+        raise _mistake(what, stream.peek.span, f"found {found}, expected {_VERSION!r}", advice)
+    functions: dict[str, Function] = {}
+    while stream.peek.kind is not TokenKind.END:
+        name = _definition(stream)
+        if name.text in functions:
+            raise _mistake(f"@{name.text} is defined twice", name.span)
+        functions[name.text] = _Parser(stream, lexed).global_function(name)
+    return Module(functions)
+
+
+def parse_expr(text: str, source: str = "<text>") -> Expr:
+    """Return the expression of a text; free variables are declared by `free_var %x: type;`.
+
+    Raises
+    ------
+    CodesignError
+        The first mistake, with its place.
+    """
+    lexed = lex(text, source)
+    stream = TokenStream(lexed.tokens)
+    expr = _Parser(stream, lexed).whole_expression()
+    if stream.peek.kind is not TokenKind.END:
+        raise stream.unexpected("the end of the expression")
+    return expr
+
+
+def _definition(stream: TokenStream) -> Token:
+    word = stream.take()
+    if word.kind is TokenKind.WORD and word.text in ("type", "extern"):
+        raise _mistake("data types are not read yet", word.span)
+    if word.kind is not TokenKind.WORD or word.text != "def":
+        raise _mistake("a module is made of definitions", word.span, help_text="write def @main")
+    return stream.expect_kind(TokenKind.GLOBAL)
+
+
+def _run(step: _Step) -> Expr:
+    """Run a part of the parser and the parts that it needs, on an explicit stack."""
+    stack, result = [step], None
+    while True:
+        try:
+            needed = next(stack[-1]) if result is None else stack[-1].send(result)
+        except StopIteration as stop:
+            stack.pop()
+            result = stop.value
+            if not stack:
+                return _as_expr(result)
+        else:
+            stack.append(needed)
+            result = None
+
+
+def _as_expr(value: object) -> Expr:
+    assert isinstance(value, Expr), "every part of the parser returns an expression"
+    return value
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """`let var = value` before the rest of a block; `name` is what the text calls it."""
+
+    var: Var
+    value: Expr
+    start: Token
+
+
+class _Parser:
+    """The scopes of one definition; the stream is shared with those after it."""
+
+    def __init__(self, stream: TokenStream, lexed: Lexed) -> None:
+        self._stream = stream
+        self._lexed = lexed
+        self._scope: dict[str, list[Expr]] = {}
+        self._constants: dict[int, Constant] = {}
+
+    def global_function(self, name: Token) -> Function:
+        function = _run(self._function(name))
+        assert isinstance(function, Function), "_function returns a function"
+        return function
+
+    def whole_expression(self) -> Expr:
+        return _run(self._expr())
+
+    # --- blocks -----------------------------------------------------------------------------------
+
+    def _expr(self) -> _Step:
+        """Read bindings one after the other, then build their `let`s from the last to the first."""
+        bindings: list[_Binding] = []
+        names: list[str] = []
+        while True:
+            token = self._stream.peek
+            if self._stream.take_word("let"):
+                yield from self._let(token, bindings, names)
+            elif token.kind is TokenKind.GRAPH and self._stream.is_mark("=", ahead=1):
+                self._stream.skip(2)
+                value = yield self._infix()
+                self._bind(f"%{token.text}", value, names)
+                self._stream.expect_mark(";")
+            elif self._stream.take_word("free_var"):
+                self._free_variable(names)
+            else:
+                body = yield self._infix()
+                if not self._stream.take_mark(";"):
+                    break
+                bindings.append(_Binding(Var("_", None, token.span), body, token))
+        for name in reversed(names):
+            self._scope[name].pop()
+        for binding in reversed(bindings):
+            body = Let(binding.var, binding.value, body, binding.start.span)
+        return body
+
+    def _let(
+        self, start: Token, bindings: list[_Binding], names: list[str]
+    ) -> Generator[_Step, Expr, None]:
+        var = self._variable()
+        self._stream.expect_mark("=")
+        is_function = self._stream.is_word("fn")
+        if is_function:
+            self._bind(var.name, var, names)
+        value = yield self._infix()
+        if not is_function:
+            self._bind(var.name, var, names)
+        self._stream.expect_mark(";")
+        bindings.append(_Binding(var, value, start))
+
+    def _free_variable(self, names: list[str]) -> None:
+        var = self._variable()
+        self._bind(var.name, var, names)
+        self._stream.expect_mark(";")
+
+    def _variable(self) -> Var:
+        name = self._stream.expect_kind(TokenKind.LOCAL)
+        annotation = self._stream.type_() if self._stream.take_mark(":") else None
+        return Var(name.text, annotation, name.span)
+
+    def _bind(self, name: str, value: Expr, names: list[str]) -> None:
+        self._scope.setdefault(name, []).append(value)
+        names.append(name)
+
+    def _bound(self, name: str, token: Token) -> Expr:
+        values = self._scope.get(name)
+        if not values:
+            written = name if name.startswith("%") else f"%{name}"
+            raise _mistake(f"{written} is not defined here", token.span)
+        return values[-1]
+
+    # --- operators and calls ----------------------------------------------------------------------
+
+    def _infix(self) -> _Step:
+        operands: list[Expr] = [(yield self._call())]
+        signs: list[Token] = []
+        while True:
+            sign = self._stream.peek
+            precedence = _INFIX[sign.text][0] if self._stream.is_mark(*_INFIX) else 0
+            while signs and _INFIX[signs[-1].text][0] >= precedence:
+                _reduce(operands, signs.pop())
+            if not precedence:
+                return operands[0]
+            signs.append(self._stream.take())
+            operands.append((yield self._call()))
+
+    def _call(self) -> _Step:
+        start = self._stream.peek
+        expr = yield self._atom()
+        while True:
+            if self._stream.peek.kind is TokenKind.FIELD:
+                index = self._stream.take()
+                field = self._stream.index(index)
+                expr = Project(expr, field, joined(start.span, index.span))
+            elif self._stream.take_mark("("):
+                expr = yield self._arguments(start, expr)
+            else:
+                return expr
+
+    def _arguments(self, start: Token, callee: Expr) -> _Step:
+        args: list[Expr] = []
+        values: dict[str, object] = {}
+        while not self._stream.is_mark(")"):
+            if self._stream.peek.kind is TokenKind.WORD and self._stream.is_mark("=", ahead=1):
+                name = self._stream.take()
+                self._stream.skip(1)
+                values[name.text] = self._stream.attribute_value()
+            else:
+                args.append((yield self._expr()))
+            if not self._stream.take_mark(","):
+                break
+        end = self._stream.expect_mark(")")
+        span = joined(start.span, end.span)
+        return Call(callee, tuple(args), _attrs(callee, values, span), span)
+
+    # --- atoms ------------------------------------------------------------------------------------
+
+    def _atom(self) -> _Step:
+        token = self._stream.take()
+        match token.kind:
+            case TokenKind.LOCAL:
+                return self._bound(token.text, token)
+            case TokenKind.GRAPH:
+                return self._bound(f"%{token.text}", token)
+            case TokenKind.GLOBAL:
+                return GlobalVar(token.text, token.span)
+            case TokenKind.NUMBER:
+                return _number(token, negative=False)
+            case TokenKind.WORD:
+                return (yield self._word(token))
+            case TokenKind.MARK if token.text == "(":
+                return (yield self._parenthesis(token))
+            case TokenKind.MARK if token.text == "{":
+                expr = yield self._expr()
+                self._stream.expect_mark("}")
+                return expr
+            case TokenKind.MARK if token.text == "-":
+                return self._signed(token)
+            case _:
+                raise self._stream.unexpected("an expression", token)
+
+    def _word(self, token: Token) -> _Step:
+        match token.text:
+            case "if":
+                return (yield self._if(token))
+            case "fn":
+                return (yield self._function(token))
+            case "True" | "False":
+                return Constant(np.asarray(token.text == "True"), token.span)
+            case "inff" | "nan":
+                return _special(token, negative=False)
+            case "meta":
+                return self._meta(token)
+            case word if word in _HIGHER_ORDER:
+                raise _mistake(f"{word!r} begins no expression that is read yet", token.span)
+            case _:
+                operator(token.text, token.span)
+                return OpRef(token.text, token.span)
+
+    def _signed(self, token: Token) -> Expr:
+        negative = True
+        while self._stream.take_mark("-"):
+            negative = not negative
+        number = self._stream.take()
+        if number.kind is TokenKind.NUMBER:
+            return _number(number, negative=negative)
+        if number.kind is TokenKind.WORD and number.text in ("inff", "nan"):
+            return _special(number, negative=negative)
+        raise self._stream.unexpected("a number after the sign", number)
+
+    def _parenthesis(self, start: Token) -> _Step:
+        fields: list[Expr] = []
+        while not self._stream.is_mark(")"):
+            fields.append((yield self._expr()))
+            if not self._stream.take_mark(","):
+                if len(fields) == 1:
+                    self._stream.expect_mark(")")
+                    return fields[0]
+                break
+        end = self._stream.expect_mark(")")
+        return Tuple(tuple(fields), joined(start.span, end.span))
+
+    def _if(self, start: Token) -> _Step:
+        self._stream.expect_mark("(")
+        condition = yield self._expr()
+        self._stream.expect_mark(")")
+        then = yield self._block()
+        self._stream.expect_word("else")
+        otherwise = yield self._block()
+        return If(condition, then, otherwise, start.span)
+
+    def _block(self) -> _Step:
+        self._stream.expect_mark("{")
+        expr = yield self._expr()
+        self._stream.expect_mark("}")
+        return expr
+
+    def _function(self, start: Token) -> _Step:
+        params: list[Var] = []
+        attributes: dict[str, int | str] = {}
+        self._stream.expect_mark("(")
+        while not self._stream.is_mark(")"):
+            if self._stream.peek.kind is TokenKind.LOCAL:
+                params.append(self._variable())
+            else:
+                self._function_attribute(attributes)
+            if not self._stream.take_mark(","):
+                break
+        self._stream.expect_mark(")")
+        result = self._stream.type_() if self._stream.take_mark("->") else None
+        names: list[str] = []
+        for param in params:
+            self._bind(param.name, param, names)
+        body = yield self._block()
+        for name in names:
+            self._scope[name].pop()
+        return Function(tuple(params), body, result, attributes, start.span)
+
+    def _function_attribute(self, attributes: dict[str, int | str]) -> None:
+        name = self._stream.expect_kind(TokenKind.WORD)
+        self._stream.expect_mark("=")
+        value = self._stream.attribute_value()
+        if not isinstance(value, int | str):
+            raise _mistake("a function's attribute is a whole number or a string", name.span)
+        attributes[name.text] = value
+
+    def _meta(self, token: Token) -> Expr:
+        self._stream.expect_mark("[")
+        key = self._stream.expect_kind(TokenKind.WORD)
+        self._stream.expect_mark("]")
+        self._stream.expect_mark("[")
+        index = self._stream.whole_number()
+        end = self._stream.expect_mark("]")
+        span = joined(token.span, end.span)
+        if key.text != CONSTANTS:
+            raise _mistake(f"metadata of kind {key.text} is not read yet", key.span)
+        if index not in self._constants:
+            self._constants[index] = _metadata_constant(self._lexed.metadata, index, span)
+        return self._constants[index]
+
+
+def _reduce(operands: list[Expr], sign: Token) -> None:
+    right, left = operands.pop(), operands.pop()
+    name = _INFIX[sign.text][1]
+    span = sign.span if left.span is None else joined(left.span, right.span or sign.span)
+    operands.append(Call(OpRef(name, sign.span), (left, right), None, span))
+
+
+def _attrs(callee: Expr, values: Mapping[str, object], span: Span) -> Attrs | None:
+    if not isinstance(callee, OpRef):
+        if values:
+            raise _mistake("only operators have attributes", span, f"found {next(iter(values))}")
+        return None
+    record = operator(callee.name, callee.span)
+    if not values:
+        return default_attrs(record)
+    if record.attrs is None:
+        raise _mistake(f"{callee.name} has no attributes", span, f"found {next(iter(values))}")
+    try:
+        return attrs_from_values(record.attrs, values)
+    except ValueError as error:
+        raise _mistake(f"{callee.name} has other attributes", span, str(error)) from error
+
+
+def _number(token: Token, *, negative: bool) -> Constant:
+    digits, suffix = _split_number(token)
+    text = f"-{digits}" if negative else digits
+    is_float = suffix.startswith("f") or not digits.isdigit()
+    if is_float and suffix.startswith("i"):
+        raise _mistake("an integer has a fraction or an exponent", token.span)
+    dtype = SUFFIXES.get(suffix) or (DType.FLOAT32 if is_float else _fitting(text))
+    if dtype.is_float:
+        with np.errstate(over="ignore"):
+            return Constant(np.asarray(np.float64(text)).astype(dtype.numpy), token.span)
+    if len(digits) > _DIGITS_LIMIT or not dtype.minimum <= int(text) <= dtype.maximum:
+        limits = f"{dtype} is from {dtype.minimum} to {dtype.maximum}"
+        raise _mistake(f"{text} does not fit its type", token.span, limits)
+    return Constant(np.asarray(int(text), dtype.numpy), token.span)
+
+
+def _fitting(text: str) -> DType:
+    if len(text) > _DIGITS_LIMIT:
+        return DType.INT64
+    fits = DType.INT32.minimum <= int(text) <= DType.INT32.maximum
+    return DType.INT32 if fits else DType.INT64
+
+
+def _split_number(token: Token) -> tuple[str, str]:
+    text = token.text
+    at = next((i for i, character in enumerate(text) if character in "if"), len(text))
+    digits, suffix = text[:at], text[at:]
+    if suffix not in (*SUFFIXES, "", "f"):
+        raise _mistake(
+            f"{suffix!r} is no suffix of a number",
+            token.span,
+            help_text=f"there is {', '.join(SUFFIXES)}",
+        )
+    return digits, suffix
+
+
+def _special(token: Token, *, negative: bool) -> Constant:
+    value = np.inf if token.text == "inff" else np.nan
+    return Constant(np.asarray(-value if negative else value, np.float32), token.span)
+
+
+def _metadata_constant(table: dict[str, object] | None, index: int, span: Span) -> Constant:
+    if table is None:
+        raise _mistake(
+            "the text has no metadata table",
+            span,
+            f"meta[{CONSTANTS}][{index}] refers to it",
+            "print the module with its metadata, or append its #[metadata] section",
+        )
+    entries = table.get(CONSTANTS)
+    if not isinstance(entries, list) or index >= len(entries):
+        count = len(entries) if isinstance(entries, list) else 0
+        raise _mistake("the metadata table has no such entry", span, f"it has {count} constants")
+    try:
+        return Constant(from_metadata(entries[index]), span)
+    except ValueError as error:
+        raise _mistake("an entry of the metadata table is broken", span, str(error)) from error
+
+
+def _mistake(
+    what: str, span: Span | None, found: str = "", help_text: str | None = None
+) -> CodesignError:
+    return CodesignError(Problem(what=what, found=found, span=span, help=help_text))
