@@ -1,0 +1,157 @@
+"""Quantized operators in index notation, exact to the bit.
+
+A scaled value `v * m / 2**s` is computed in floating point only where it cannot round: where the
+bits of v and m together fit the significand, one multiplication by `m * 2**-s` is exact and
+rounding half to even is then the only rounding there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, final
+
+from codesign.compiler.lower.graph import Step
+from codesign.compiler.lower.rule import Read, Rule, attrs_of, zero
+from codesign.dtypes import DType
+from codesign.ir.relay.expr import Attrs
+from codesign.ir.tensor.compute import Convert, Expr, Fn, Literal, apply, convert
+from codesign.ir.tensor.index import Index, element
+from codesign.ir.tensor.uses import axes_of
+from codesign.ops.qnn.add import QAddAttrs
+from codesign.ops.qnn.multiply import QMultiplyAttrs
+from codesign.ops.qnn.quantize import QuantizeAttrs
+from codesign.ops.qnn.requantize import RequantizeAttrs
+
+FLOAT_BITS: Final = 24
+DOUBLE_BITS: Final = 53
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ExactScaleAttrs(Attrs):
+    """`cpu.requantize`: as qnn.requantize, where the scale is a double and no product rounds."""
+
+    axis: int
+    zero_point: int
+    minimum: int
+    maximum: int
+    dtype: DType
+
+
+def _output(rounded: Expr, zero_point: int, low: int, high: int, dtype: DType) -> Expr:
+    """Saturate a rounded floating-point value: hold, convert, move by the zero point."""
+    kind = rounded.dtype
+    held = apply(Fn.MAXIMUM, rounded, Literal(float(low - zero_point), kind))
+    held = apply(Fn.MINIMUM, held, Literal(float(high - zero_point), kind))
+    moved = apply(Fn.ADD, Convert(held, DType.INT32), Literal(zero_point, DType.INT32))
+    return convert(moved, dtype)
+
+
+def _centred(value: Expr, zero_point: int) -> Expr:
+    wide = convert(value, DType.INT32)
+    return apply(Fn.SUBTRACT, wide, Literal(zero_point, DType.INT32)) if zero_point else wide
+
+
+def _times(value: Expr, factor: int) -> Expr:
+    return apply(Fn.MULTIPLY, value, Literal(factor, value.dtype))
+
+
+def _scaled(value: Expr, bits: int, multiplier: int, shift: int) -> Expr:
+    """half_even(value * multiplier / 2**shift) as a float; `bits` hold value's magnitude."""
+    needed = bits + multiplier.bit_length()
+    kind = DType.FLOAT32 if needed <= FLOAT_BITS else DType.FLOAT64
+    assert needed <= DOUBLE_BITS, "the operators' limits keep products small"
+    scale = Literal(multiplier * 2.0**-shift, kind)
+    return apply(Fn.ROUND_EVEN, apply(Fn.MULTIPLY, convert(value, kind), scale))
+
+
+def _quantize(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    attrs = attrs_of(step, QuantizeAttrs)
+    quotient = apply(Fn.DIVIDE, read(0, index), Literal(attrs.scale, DType.FLOAT32))
+    rounded = apply(Fn.ROUND_EVEN, quotient)
+    dtype = attrs.dtype
+    return _output(rounded, attrs.zero_point, dtype.minimum, dtype.maximum, dtype)
+
+
+def _dequantize(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    attrs = attrs_of(step, QuantizeAttrs)
+    wide = convert(_centred(read(0, index), attrs.zero_point), DType.FLOAT32)
+    return apply(Fn.MULTIPLY, wide, Literal(attrs.scale, DType.FLOAT32))
+
+
+def _requantize_exact(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    attrs = attrs_of(step, ExactScaleAttrs)
+    channel = (index[attrs.axis],)
+    moved = apply(Fn.ADD, read(0, index), read(1, channel))
+    scaled = apply(Fn.MULTIPLY, convert(moved, DType.FLOAT64), read(2, channel))
+    rounded = apply(Fn.ROUND_EVEN, scaled)
+    return _output(rounded, attrs.zero_point, attrs.minimum, attrs.maximum, attrs.dtype)
+
+
+def _requantize(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    attrs = attrs_of(step, RequantizeAttrs)
+    channel = (index[attrs.axis % len(index)],)
+    wide = DType.INT64
+    acc = convert(read(0, index), wide)
+    bias, multiplier, shift = (convert(read(i, channel), wide) for i in (1, 2, 3))
+    product = apply(Fn.MULTIPLY, apply(Fn.ADD, acc, bias), multiplier)
+    rounded = _half_even(product, shift)
+    zero_point = attrs.zero_point
+    low, high = attrs.minimum - zero_point, attrs.maximum - zero_point
+    held = apply(Fn.MAXIMUM, rounded, Literal(low, wide))
+    held = apply(Fn.MINIMUM, held, Literal(high, wide))
+    return convert(apply(Fn.ADD, held, Literal(zero_point, wide)), attrs.dtype)
+
+
+def _half_even(product: Expr, shift: Expr) -> Expr:
+    one = Literal(1, DType.INT64)
+    quotient = apply(Fn.SHIFT_RIGHT, product, shift)
+    rest = apply(Fn.SUBTRACT, product, apply(Fn.SHIFT_LEFT, quotient, shift))
+    half = apply(Fn.SHIFT_RIGHT, apply(Fn.SHIFT_LEFT, one, shift), one)
+    above = apply(Fn.GREATER, rest, half, dtype=DType.BOOL)
+    equal = apply(Fn.EQUAL, rest, half, dtype=DType.BOOL)
+    shifts = apply(Fn.GREATER, shift, zero(DType.INT64), dtype=DType.BOOL)
+    is_odd = convert(apply(Fn.AND, quotient, one), DType.BOOL)
+    tie = apply(Fn.AND, apply(Fn.AND, equal, shifts), is_odd)
+    more = convert(apply(Fn.OR, above, tie), DType.INT64)
+    return apply(Fn.ADD, quotient, more)
+
+
+def _lookup(_step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    place = element(read(0, index), axes_of(index)) + 128
+    return read(1, (place,))
+
+
+def _add(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    attrs = attrs_of(step, QAddAttrs)
+    lhs = _times(_centred(read(0, index), attrs.lhs_zero_point), attrs.lhs_multiplier)
+    rhs = _times(_centred(read(1, index), attrs.rhs_zero_point), attrs.rhs_multiplier)
+    bits = (255 * (abs(attrs.lhs_multiplier) + abs(attrs.rhs_multiplier))).bit_length()
+    rounded = _scaled(apply(Fn.ADD, lhs, rhs), bits, 1, attrs.shift)
+    return _output(rounded, attrs.zero_point, attrs.minimum, attrs.maximum, DType.INT8)
+
+
+def _multiply(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    attrs = attrs_of(step, QMultiplyAttrs)
+    gate = tuple(
+        Index() if extent == 1 else each
+        for extent, each in zip(step.inputs[1].shape, index, strict=True)
+    )
+    lhs = _centred(read(0, index), attrs.lhs_zero_point)
+    rhs = _centred(read(1, gate), attrs.rhs_zero_point)
+    product = apply(Fn.MULTIPLY, lhs, rhs)
+    rounded = _scaled(product, (255 * 255).bit_length(), attrs.multiplier, attrs.shift)
+    return _output(rounded, attrs.zero_point, attrs.minimum, attrs.maximum, DType.INT8)
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "qnn.quantize": _quantize,
+    "qnn.dequantize": _dequantize,
+    "qnn.requantize": _requantize,
+    "cpu.requantize": _requantize_exact,
+    "qnn.lookup": _lookup,
+    "qnn.add": _add,
+    "qnn.multiply": _multiply,
+}
+"""The rules by operator; all are elementwise."""
