@@ -1,4 +1,4 @@
-"""Hardware-accelerator co-design: a Relay compiler, a tensor accelerator, its RTL and simulators."""
+"""Hardware-accelerator co-design: a Relay compiler, a tensor accelerator, its RTL, simulators."""
 
 from __future__ import annotations
 

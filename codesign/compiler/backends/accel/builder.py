@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 from codesign.accel.config import AccelConfig, Memory
-from codesign.accel.isa import Destination, Reduce, Vector, VectorOp, XSource
+from codesign.accel.isa import Destination, Vector
 from codesign.compiler.backends.accel.allocate import Banks, Ring
 from codesign.compiler.backends.accel.box import load_constants
 from codesign.compiler.backends.accel.layer import Epilogue
@@ -82,43 +82,18 @@ class Builder:
         return slot * TABLE_ENTRIES
 
     def vector(
-        self,
-        epilogue: Epilogue,
-        reads: tuple[Region, ...],
-        *,
-        op: VectorOp = VectorOp.PASS,
-        x_source: XSource,
-        extents: tuple[int, int, int, int, int],
-        dst: int,
-        dst_strides: tuple[int, int, int, int, int],
-        count: int,
-        destination: Destination = Destination.OUT,
-        reduce: Reduce = Reduce.NONE,
-        reduce_loops: int = 0,
-        table: int | None = None,
-        **operands: int | bool | tuple[int, ...] | object,
+        self, instruction: Vector, reads: tuple[Region, ...], count: int, table: int | None = None
     ) -> None:
-        """Append a vector instruction that writes `count` tiles from `dst` on."""
-        instruction = Vector(
-            op=op,
-            reduce=reduce,
-            reduce_loops=reduce_loops,
-            x_source=x_source,
-            destination=destination,
-            lookup=table is not None,
-            lut_base=table or 0,
-            extents=extents,
-            dst=dst,
-            dst_strides=dst_strides,
-            zero_point=epilogue.zero_point,
-            low=epilogue.low,
-            high=epilogue.high,
-            **operands,  # type: ignore[arg-type]  # the remaining fields of Vector, by name
-        )
-        memory = Memory.OUT if destination is Destination.OUT else Memory.ACC
+        """Append a vector instruction that writes `count` tiles from its `dst` on.
+
+        `table` is the first entry of the table that its results go through.
+        """
+        to_out = instruction.destination is Destination.OUT
         if table is not None:
+            instruction = replace(instruction, lookup=True, lut_base=table)
             reads = (*reads, tiles_at(Memory.LUT, table, TABLE_ENTRIES))
-        self.add(Node(instruction, reads, (tiles_at(memory, dst, count),)))
+        written = tiles_at(Memory.OUT if to_out else Memory.ACC, instruction.dst, count)
+        self.add(Node(instruction, reads, (written,)))
 
 
 def strides(extents: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from itertools import product
 from typing import TypeAlias, final
 
 from codesign.accel.config import Memory
-from codesign.accel.isa import Gemm, XSource
+from codesign.accel.isa import Destination, Gemm, Vector, VectorOp, XSource
 from codesign.compiler.backends.accel.box import load_box, store_box
 from codesign.compiler.backends.accel.builder import Builder, strides
 from codesign.compiler.backends.accel.layer import GemmLayer
@@ -159,19 +159,25 @@ def _finish(
     extents = (oc, oh * ow, 1, 1, 1)
     steps = strides(extents, (oh * ow, 1, 0, 0, 0))
     builder.vector(
-        layer.epilogue,
+        Vector(
+            x_source=XSource.ACC,
+            extents=extents,
+            x=acc,
+            x_strides=steps,
+            dst=out,
+            dst_strides=steps,
+            requantize=True,
+            q=q,
+            q_strides=strides(extents, (1, 0, 0, 0, 0)),
+            op=VectorOp.PASS,
+            destination=Destination.OUT,
+            zero_point=layer.epilogue.zero_point,
+            low=layer.epilogue.low,
+            high=layer.epilogue.high,
+        ),
         (tiles_at(Memory.ACC, acc, count), tiles_at(Memory.PARAM, q, oc)),
-        x_source=XSource.ACC,
-        extents=extents,
-        x=acc,
-        x_strides=steps,
-        dst=out,
-        dst_strides=steps,
-        count=count,
-        requantize=True,
-        q=q,
-        q_strides=strides(extents, (1, 0, 0, 0, 0)),
-        table=addresses.table,
+        count,
+        addresses.table,
     )
     builder.add(
         store_box(

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from codesign.accel.config import Memory
-from codesign.accel.isa import Destination, Reduce, VectorOp, XSource, YSource
+from codesign.accel.isa import Destination, Reduce, Vector, VectorOp, XSource, YSource
 from codesign.compiler.backends.accel.box import (
     load_box,
     load_flat,
@@ -19,7 +19,6 @@ from codesign.compiler.backends.accel.builder import Builder, strides
 from codesign.compiler.backends.accel.gemm import Range, ranges
 from codesign.compiler.backends.accel.layer import (
     AddLayer,
-    Epilogue,
     LookupLayer,
     MultiplyLayer,
     WindowLayer,
@@ -27,8 +26,6 @@ from codesign.compiler.backends.accel.layer import (
 from codesign.compiler.backends.accel.node import tiles_at
 from codesign.compiler.backends.accel.pack import field_words, scaling_words, window_words
 from codesign.compiler.backends.accel.tile import WindowTiling, param_tiles
-
-_TO_ACC = Epilogue()
 
 
 def emit_window(builder: Builder, layer: WindowLayer, tiling: WindowTiling) -> None:
@@ -86,26 +83,31 @@ def _window_tile(
         reads.append(tiles_at(Memory.PARAM, params, c * each))
     weighted = layer.weights is not None
     builder.vector(
-        layer.epilogue,
+        Vector(
+            op=VectorOp.MUL if weighted else VectorOp.PASS,
+            reduce=Reduce.MAX if layer.combine == "max" else Reduce.SUM,
+            reduce_loops=2,
+            x_source=XSource.VEC,
+            y_source=YSource.PARAM if weighted else YSource.IMMEDIATE,
+            extents=extents,
+            x=vec,
+            x_strides=strides(extents, (height * width, sh * width, sw, dh * width, dw)),
+            y=4 * params if weighted else 0,
+            y_strides=strides(extents, (4 * each, 0, 0, kw, 1)) if weighted else (0,) * 5,
+            q=params + each - 1 if layer.scaling is not None else 0,
+            q_strides=strides(extents, (each, 0, 0, 0, 0)),
+            requantize=layer.scaling is not None,
+            vec_zero_point=layer.zero_point,
+            dst=out,
+            dst_strides=strides(extents, (oh * ow, ow, 1, 0, 0)),
+            destination=Destination.OUT,
+            zero_point=layer.epilogue.zero_point,
+            low=layer.epilogue.low,
+            high=layer.epilogue.high,
+        ),
         tuple(reads),
-        op=VectorOp.MUL if weighted else VectorOp.PASS,
-        reduce=Reduce.MAX if layer.combine == "max" else Reduce.SUM,
-        reduce_loops=2,
-        x_source=XSource.VEC,
-        y_source=YSource.PARAM if weighted else YSource.IMMEDIATE,
-        extents=extents,
-        x=vec,
-        x_strides=strides(extents, (height * width, sh * width, sw, dh * width, dw)),
-        y=4 * params if weighted else 0,
-        y_strides=strides(extents, (4 * each, 0, 0, kw, 1)) if weighted else (0,) * 5,
-        q=params + each - 1 if layer.scaling is not None else 0,
-        q_strides=strides(extents, (each, 0, 0, 0, 0)),
-        requantize=layer.scaling is not None,
-        vec_zero_point=layer.zero_point,
-        dst=out,
-        dst_strides=strides(extents, (oh * ow, ow, 1, 0, 0)),
-        count=c * oh * ow,
-        table=table,
+        c * oh * ow,
+        table,
     )
     builder.add(
         store_box(
@@ -131,24 +133,29 @@ def emit_add(builder: Builder, layer: AddLayer, step: int) -> None:
         out = builder.rings[Memory.OUT].take((layer.name, "out"), count)
         extents = (count, 1, 1, 1, 2)
         builder.vector(
-            layer.epilogue,
+            Vector(
+                op=VectorOp.MUL,
+                reduce=Reduce.SUM,
+                reduce_loops=1,
+                x_source=XSource.VEC,
+                y_source=YSource.PARAM,
+                extents=extents,
+                x=vec,
+                x_strides=strides(extents, (1, 0, 0, 0, count)),
+                y=4 * params,
+                y_strides=(0, 0, 0, 0, 1),
+                q=params + 1,
+                requantize=True,
+                dst=out,
+                dst_strides=strides(extents, (1, 0, 0, 0, 0)),
+                destination=Destination.OUT,
+                zero_point=layer.epilogue.zero_point,
+                low=layer.epilogue.low,
+                high=layer.epilogue.high,
+            ),
             (tiles_at(Memory.VEC, vec, 2 * count), tiles_at(Memory.PARAM, params, 2)),
-            op=VectorOp.MUL,
-            reduce=Reduce.SUM,
-            reduce_loops=1,
-            x_source=XSource.VEC,
-            y_source=YSource.PARAM,
-            extents=extents,
-            x=vec,
-            x_strides=strides(extents, (1, 0, 0, 0, count)),
-            y=4 * params,
-            y_strides=(0, 0, 0, 0, 1),
-            q=params + 1,
-            requantize=True,
-            dst=out,
-            dst_strides=strides(extents, (1, 0, 0, 0, 0)),
-            count=count,
-            table=table,
+            count,
+            table,
         )
         builder.add(store_flat(config, out, layer.result, span))
 
@@ -197,42 +204,51 @@ def _multiply_span(
         acc = builder.banks.take(others)
         once = (others, 1, 1, 1, 1)
         builder.vector(
-            _TO_ACC,
+            Vector(
+                x_source=XSource.VEC,
+                extents=once,
+                x=vec + count,
+                x_strides=strides(once, (1, 0, 0, 0, 0)),
+                vec_zero_point=layer.zero_points[1],
+                destination=Destination.ACC,
+                dst=acc,
+                dst_strides=strides(once, (1, 0, 0, 0, 0)),
+                op=VectorOp.PASS,
+                low=0,
+                high=0,
+            ),
             (tiles_at(Memory.VEC, vec + count, others),),
-            x_source=XSource.VEC,
-            extents=once,
-            x=vec + count,
-            x_strides=strides(once, (1, 0, 0, 0, 0)),
-            vec_zero_point=layer.zero_points[1],
-            destination=Destination.ACC,
-            dst=acc,
-            dst_strides=strides(once, (1, 0, 0, 0, 0)),
-            count=others,
+            others,
         )
         out = builder.rings[Memory.OUT].take((layer.name, "out"), count)
         extents = (others, repeat, 1, 1, 1)
         builder.vector(
-            layer.epilogue,
+            Vector(
+                op=VectorOp.MUL,
+                x_source=XSource.VEC,
+                y_source=YSource.ACC,
+                extents=extents,
+                x=vec,
+                x_strides=strides(extents, (repeat, 1, 0, 0, 0)),
+                y=acc,
+                y_strides=strides(extents, (1, 0, 0, 0, 0)),
+                q=params,
+                requantize=True,
+                vec_zero_point=layer.zero_points[0],
+                dst=out,
+                dst_strides=strides(extents, (repeat, 1, 0, 0, 0)),
+                destination=Destination.OUT,
+                zero_point=layer.epilogue.zero_point,
+                low=layer.epilogue.low,
+                high=layer.epilogue.high,
+            ),
             (
                 tiles_at(Memory.VEC, vec, count),
                 tiles_at(Memory.ACC, acc, others),
                 tiles_at(Memory.PARAM, params, 1),
             ),
-            op=VectorOp.MUL,
-            x_source=XSource.VEC,
-            y_source=YSource.ACC,
-            extents=extents,
-            x=vec,
-            x_strides=strides(extents, (repeat, 1, 0, 0, 0)),
-            y=acc,
-            y_strides=strides(extents, (1, 0, 0, 0, 0)),
-            q=params,
-            requantize=True,
-            vec_zero_point=layer.zero_points[0],
-            dst=out,
-            dst_strides=strides(extents, (repeat, 1, 0, 0, 0)),
-            count=count,
-            table=table,
+            count,
+            table,
         )
         builder.add(store_flat(config, out, layer.result, data))
 
@@ -249,15 +265,21 @@ def emit_lookup(builder: Builder, layer: LookupLayer, step: int) -> None:
         extents = (count, 1, 1, 1, 1)
         steps = strides(extents, (1, 0, 0, 0, 0))
         builder.vector(
-            layer.epilogue,
+            Vector(
+                x_source=XSource.VEC,
+                extents=extents,
+                x=vec,
+                x_strides=steps,
+                dst=out,
+                dst_strides=steps,
+                op=VectorOp.PASS,
+                destination=Destination.OUT,
+                zero_point=layer.epilogue.zero_point,
+                low=layer.epilogue.low,
+                high=layer.epilogue.high,
+            ),
             (tiles_at(Memory.VEC, vec, count),),
-            x_source=XSource.VEC,
-            extents=extents,
-            x=vec,
-            x_strides=steps,
-            dst=out,
-            dst_strides=steps,
-            count=count,
-            table=table,
+            count,
+            table,
         )
         builder.add(store_flat(config, out, layer.result, span))
