@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +16,7 @@ from codesign.diagnostics import CodesignError
 from codesign.sim.functional import FunctionalSimulator
 from tests.support.plain_machine import PlainMachine
 from tests.support.programs import random_config, random_program
+from tests.support.reorder import greedy_order
 
 SMALL = AccelConfig(
     block_in=4,
@@ -47,6 +51,23 @@ def test_functional_equals_plain_machine(seed: int) -> None:
                 expected = [value % 2**64 for value in tile] if memory is Memory.PARAM else tile
                 assert held.tolist() == expected, (memory, index)
     assert counters.saturations == plain.saturations
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_have_one_answer_in_every_order_that_tokens_allow(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    config = random_config(rng)
+    program, dram, bases = random_program(rng, config)
+    serial = dram.copy()
+    FunctionalSimulator(config).run(program, serial, bases)
+    orders = set()
+    for priority in itertools.permutations(Unit):
+        order = greedy_order(program.instructions, priority)
+        orders.add(order)
+        other = dram.copy()
+        FunctionalSimulator(config).run(replace(program, instructions=order), other, bases)
+        assert (other == serial).all(), priority
+    assert len(orders) > 4
 
 
 def test_random_programs_reach_every_kind_of_work() -> None:
