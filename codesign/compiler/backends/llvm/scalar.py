@@ -267,6 +267,8 @@ class ScalarEmitter:
         scalar = memory_type(storage)
         position = buffer.address(load.index)
         uniform = self.vector_axis is None or not position.uses(self.vector_axis)
+        if self.lanes > 1 and not uniform and position.factor(self.vector_axis) != 1:
+            return self._converted(self._gather(load), storage, dtype)
         pointer = self.address(buffer, load.index)
         if self.lanes == 1 or uniform:
             value = self.text.op(f"load {scalar}, ptr {pointer}, align {storage.size_bytes}")
@@ -292,6 +294,54 @@ class ScalarEmitter:
                 else self.text.op(f"icmp ne i8 {value}, 0")
             )
         return self._converted(value, storage, dtype)
+
+    def _gather(self, load: Load) -> str:
+        """Read one element for each lane from places that are no neighbours."""
+        storage = load.buffer.storage
+        assert storage is not DType.BOOL, "tables of truth values are read one by one"
+        places = self._places(load)
+        scalar = memory_type(storage)
+        vector = "poison"
+        for lane in range(self.lanes):
+            place = self.text.op(f"extractelement {self.type_of('i64')} {places}, i64 {lane}")
+            pointer = self.text.op(
+                f"getelementptr {scalar}, ptr {self.pointers[load.buffer]}, i64 {place}"
+            )
+            value = self.text.op(f"load {scalar}, ptr {pointer}, align {storage.size_bytes}")
+            vector = self._inserted(vector, value, scalar, lane)
+        return vector
+
+    def _places(self, load: Load) -> str:
+        """The positions of `is_vectorizable`'s two kinds: in even steps, or out of a table."""
+        position = load.buffer.address(load.index)
+        assert self.vector_axis is not None, "only vectors gather"
+        if position.factor(self.vector_axis) is not None:
+            return self._position(position)
+        table = table_element(position)
+        assert table is not None, "the expression is vectorizable"
+        value = self._expr(table)
+        wide = self._converted(value, table.dtype, DType.INT64)
+        offset = self.literal(position.constant, DType.INT64)
+        return self.text.op(f"add {self.type_of('i64')} {wide}, {offset}")
+
+    def _inserted(self, vector: str, value: str, scalar: str, lane: int) -> str:
+        kind = self.type_of(scalar)
+        return self.text.op(f"insertelement {kind} {vector}, {scalar} {value}, i64 {lane}")
+
+    def _by_lane(self, name: str, scalar: str, *values: str) -> str:
+        """Call a function of scalars for each lane."""
+        if self.lanes == 1:
+            return self.text.call(scalar, name, *((scalar, value) for value in values))
+        kind = self.type_of(scalar)
+        vector = "poison"
+        for lane in range(self.lanes):
+            parts = [
+                (scalar, self.text.op(f"extractelement {kind} {value}, i64 {lane}"))
+                for value in values
+            ]
+            result = self.text.call(scalar, name, *parts)
+            vector = self._inserted(vector, result, scalar, lane)
+        return vector
 
     def _converted(self, value: str, source: DType, result: DType) -> str:
         if source is result:
@@ -413,7 +463,8 @@ class ScalarEmitter:
         return self.text.op(f"select {self.type_of('i1')} {test}, {kind} {bound}, {kind} {value}")
 
     def _unary(self, function: Fn, value: str, dtype: DType) -> str:
-        kind = self.type_of(element_type(dtype))
+        scalar = element_type(dtype)
+        kind = self.type_of(scalar)
         if function is Fn.NEGATE:
             if dtype.is_float:
                 return self.text.op(f"fneg {kind} {value}")
@@ -429,11 +480,11 @@ class ScalarEmitter:
         if dtype is DType.FLOAT32:
             return FUNCTIONS[function.value](Mathematics(self.text, self.lanes), value)
         if function is Fn.SIGMOID:
-            negative = self.text.op(f"fneg double {value}")
-            power = self.text.call("double", "exp", ("double", negative))
-            lower = self.text.op(f"fadd double {power}, {literal_text(1, dtype)}")
-            return self.text.op(f"fdiv double {literal_text(1, dtype)}, {lower}")
-        return self.text.call("double", function.value, ("double", value))
+            power = self._by_lane("exp", scalar, self.text.op(f"fneg {kind} {value}"))
+            one = self.literal(1, dtype)
+            lower = self.text.op(f"fadd {kind} {power}, {one}")
+            return self.text.op(f"fdiv {kind} {one}, {lower}")
+        return self._by_lane(function.value, scalar, value)
 
     def _binary(self, function: Fn, lhs: str, rhs: str, dtype: DType) -> str:
         scalar = element_type(dtype)
@@ -460,7 +511,7 @@ class ScalarEmitter:
                 return self.text.op(f"{division} {kind} {lhs}, {rhs}")
             case Fn.POWER:
                 name = "powf" if dtype is DType.FLOAT32 else "pow"
-                return self.text.call(scalar, name, (scalar, lhs), (scalar, rhs))
+                return self._by_lane(name, scalar, lhs, rhs)
             case _:
                 raise AssertionError(f"{function} is no function of two {dtype}")
 
@@ -501,6 +552,18 @@ def _reads_directly(load: Load, dtype: DType) -> bool:
     return storage is not load.dtype and (dtype.is_float or dtype.bits >= storage.bits)
 
 
+def table_element(position: Index) -> Expr | None:
+    """Return the expression that a position is, but for a constant; None where it is more."""
+    match position.terms:
+        case ((Element(expr), 1),):
+            assert isinstance(
+                expr, Literal | Load | Apply | Convert | Position | Guarded | Reduce | Accumulator
+            ), "an element of an index is a scalar expression"
+            return expr
+        case _:
+            return None
+
+
 def is_vectorizable(expr: Expr, axis: Axis) -> bool:
     """Whether neighbours on an axis can be computed in the lanes of a vector."""
     pending = [expr]
@@ -512,12 +575,14 @@ def is_vectorizable(expr: Expr, axis: Axis) -> bool:
         seen.add(each)
         match each:
             case Load(buffer, index):
-                if buffer.address(index).factor(axis) not in (0, 1):
+                position = buffer.address(index)
+                table = table_element(position)
+                if position.factor(axis) in (0, 1):
+                    continue
+                if table is None:
                     return False
-            case Apply(function, args, _):
-                wide = args[0].dtype is DType.FLOAT64 and function in _TRANSCENDENTAL
-                if function is Fn.POWER or wide:
-                    return False
+                pending.append(table)
+            case Apply(_, args, _):
                 pending += args
             case Convert(value, _):
                 pending.append(value)
