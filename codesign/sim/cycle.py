@@ -32,8 +32,6 @@ from codesign.sim import cycle_core, cycle_state
 from codesign.sim.cycle_decode import instruction_table
 from codesign.sim.simulator import Timeline
 
-_UNITS = len(Unit)
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,20 +76,16 @@ class CycleSimulator:
             A deadlock: a unit waits for a token, or for a bank, that never comes.
         """
         table = instruction_table(program.instructions, self._config, bases)
-        state, offsets = _initial_state(table, self._machine, self._config, burst_log)
-        order = np.zeros((cycle_state.ACTORS, max(1, len(table))), dtype=np.int64)
-        unit_of, actor_of = _unit_maps()
-        cycles = int(
-            cycle_core.simulate(
-                self._machine, state, table, order, program_base, unit_of, offsets, actor_of
-            )
-        )
+        state = _initial_state(table, self._machine, self._config, burst_log)
+        cycles = cycle_core.simulate(self._machine, state, program_base)
         if cycles < 0:
-            raise _deadlock(program, state, order)
+            raise _deadlock(program, state)
         return CycleResult(
             cycles=cycles,
             counters=_counters(program, self._config, cycles, state),
-            timeline=Timeline(start=state.start, end=state.end),
+            timeline=Timeline(
+                start=table[:, cycle_state.START].copy(), end=table[:, cycle_state.END].copy()
+            ),
             bursts=state.log[: int(state.scalars[cycle_state.BURSTS])],
         )
 
@@ -120,78 +114,60 @@ def machine(config: AccelConfig) -> cycle_state.Machine:
     )
 
 
-def _unit_maps() -> tuple[Array, Array]:
-    unit_of = np.zeros(cycle_state.ACTORS, dtype=np.int64)
-    actor_of = np.zeros(_UNITS, dtype=np.int64)
-    for unit, actor in cycle_state.ACTOR_OF_UNIT.items():
-        unit_of[actor] = unit
-        actor_of[unit] = actor
-    return unit_of, actor_of
-
-
 def _initial_state(
     table: Array, machine: cycle_state.Machine, config: AccelConfig, burst_log: int
-) -> tuple[cycle_state.State, Array]:
-    """Return the state before cycle 0, and where the tokens of each pair of units lie in it."""
+) -> cycle_state.State:
+    """Return the state before cycle 0."""
 
     def zeros(*shape: int) -> Array:
         return np.zeros(shape, dtype=np.int64)
 
-    offsets, tokens = _token_offsets(table)
-    instructions = len(table)
-    wake = np.full(cycle_state.ACTORS, cycle_state.NEVER, dtype=np.int64)
-    wake[cycle_state.REQUESTS] = 0
-    chunks = -(-instructions * machine.instruction_beats // machine.chunk_beats)
-    state = cycle_state.State(
+    actors = zeros(cycle_state.ACTORS, cycle_state.ACTOR_COLUMNS)
+    actors[:, cycle_state.WAKE] = cycle_state.NEVER
+    actors[cycle_state.REQUESTS, cycle_state.WAKE] = 0
+    pairs, tokens = _pairs(table)
+    chunks = -(-len(table) * machine.instruction_beats // machine.chunk_beats)
+    return cycle_state.State(
         scalars=zeros(cycle_state.SCALARS),
-        wake=wake,
-        counters=zeros(cycle_state.ACTORS, cycle_state.COUNTERS),
-        pushed=zeros(cycle_state.ACTORS),
-        popped=zeros(cycle_state.ACTORS),
-        ready_at=zeros(cycle_state.ACTORS),
-        in_work=zeros(cycle_state.ACTORS),
-        visible=zeros(instructions),
-        start=np.full(instructions, -1, dtype=np.int64),
-        end=np.full(instructions, -1, dtype=np.int64),
-        tokens=zeros(tokens + 1),
-        given=zeros(_UNITS, _UNITS),
-        taken=zeros(_UNITS, _UNITS),
-        drained_at=zeros(cycle_state.ACTORS),
-        bank_held=zeros(2, config.acc_banks),
-        chunk_first=zeros(chunks + 1),
-        burst_done=zeros(2, machine.outstanding),
-        burst_slots=zeros(machine.outstanding, 2),
-        burst_count=zeros(2),
-        cursor=zeros(2, 4),
-        open_rows=np.full(max(1, machine.banks), NO_ROW, dtype=np.int64),
+        actors=actors,
+        table=table,
+        order=zeros(cycle_state.ACTORS, len(table)),
+        pairs=pairs,
+        tokens=zeros(tokens),
+        held=zeros(2, config.acc_banks),
+        chunk_first=zeros(chunks),
+        ring=zeros(2 * machine.outstanding, cycle_state.RING_COLUMNS),
+        open_rows=np.full(machine.banks, NO_ROW, dtype=np.int64),
         log=zeros(burst_log, 4),
     )
-    return state, offsets
 
 
-def _token_offsets(table: Array) -> tuple[Array, int]:
-    """Return [giver, taker] -> first token of the pair, and the number of all tokens."""
-    offsets = np.zeros((_UNITS, _UNITS), dtype=np.int64)
+def _pairs(table: Array) -> tuple[Array, int]:
+    """Return the pairs of units with the places of their tokens, and the number of all tokens."""
+    pairs = np.zeros((cycle_state.UNITS**2, cycle_state.PAIR_COLUMNS), dtype=np.int64)
     total = 0
-    for giver, actor in cycle_state.ACTOR_OF_UNIT.items():
-        pushes = table[table[:, cycle_state.ACTOR] == actor, cycle_state.PUSH]
+    for giver in Unit:
+        of_giver = table[:, cycle_state.ACTOR] == cycle_state.FIRST_UNIT + giver
+        pushes = table[of_giver, cycle_state.PUSH]
         for taker in Unit:
-            offsets[giver, taker] = total
+            pairs[cycle_state.UNITS * giver + taker, cycle_state.OFFSET] = total
             total += int(((pushes >> int(taker)) & 1).sum())
-    return offsets, total
+    return pairs, total
 
 
-def _deadlock(program: Program, state: cycle_state.State, order: Array) -> CodesignError:
+def _deadlock(program: Program, state: cycle_state.State) -> CodesignError:
     """Return the error that names every unit that waits, with its instruction."""
     problems = []
-    for unit, actor in cycle_state.ACTOR_OF_UNIT.items():
-        if state.popped[actor] == state.pushed[actor]:
+    for unit in Unit:
+        actor = cycle_state.FIRST_UNIT + unit
+        popped = state.actors[actor, cycle_state.POPPED]
+        if popped == state.actors[actor, cycle_state.PUSHED]:
             continue
-        index = int(order[actor, state.popped[actor]])
+        index = int(state.order[actor, popped])
         missing = [
             other.name.lower()
             for other in sorted(program.instructions[index].wait)
-            if state.taken[other, unit] == state.given[other, unit]
+            if _is_token_missing(state, other, unit)
         ]
         problems.append(
             Problem(
@@ -203,15 +179,21 @@ def _deadlock(program: Program, state: cycle_state.State, order: Array) -> Codes
     return CodesignError(*problems)
 
 
+def _is_token_missing(state: cycle_state.State, giver: Unit, taker: Unit) -> bool:
+    pair = state.pairs[cycle_state.UNITS * giver + taker]
+    return bool(pair[cycle_state.USED] == pair[cycle_state.GIVEN])
+
+
 def _counters(
     program: Program, config: AccelConfig, cycles: int, state: cycle_state.State
 ) -> Counters:
     rows = {"fetch": cycle_state.ASSEMBLER}
-    rows |= {unit.name.lower(): actor for unit, actor in cycle_state.ACTOR_OF_UNIT.items()}
+    rows |= {unit.name.lower(): cycle_state.FIRST_UNIT + unit for unit in Unit}
+    columns = dict(zip(STATES, cycle_state.COUNTER_COLUMNS, strict=True))
     values = {
-        f"{unit}_{name}": int(state.counters[rows[unit], column])
+        f"{unit}_{name}": int(state.actors[rows[unit], column])
         for unit in COUNTED_UNITS
-        for column, name in enumerate(STATES)
+        for name, column in columns.items()
     }
     products = sum(prod(each.extents) for each in program.instructions if isinstance(each, Gemm))
     return Counters(

@@ -33,15 +33,16 @@ def instruction_table(
     `bases` are the byte addresses of the segments.
     """
     rows = [_row(each, config, bases) for each in instructions]
-    return np.array(rows, dtype=np.int64).reshape(len(rows), cycle_state.COLUMNS)
+    return np.array(rows, dtype=np.int64).reshape(len(rows), cycle_state.TABLE_COLUMNS)
 
 
 def _row(each: Instruction, config: AccelConfig, bases: Sequence[int]) -> list[int]:
-    row = [0] * cycle_state.COLUMNS
-    row[cycle_state.ACTOR] = cycle_state.ACTOR_OF_UNIT[each.unit]
+    row = [0] * cycle_state.TABLE_COLUMNS
+    row[cycle_state.ACTOR] = cycle_state.FIRST_UNIT + each.unit
     row[cycle_state.WAIT] = _mask(each.wait)
     row[cycle_state.PUSH] = _mask(each.push)
     row[cycle_state.BANK] = -1
+    row[cycle_state.START] = row[cycle_state.END] = -1
     match each:
         case Sync():
             row[cycle_state.IS_SYNC] = 1

@@ -17,11 +17,16 @@ from codesign.sim.cycle_state import (
     CHANNEL_FREE,
     DISPATCHED,
     NEVER,
+    POPPED,
+    PUSHED,
+    READY_AT,
     REQUESTED,
     REQUESTS,
     TAKEN,
+    VISIBLE,
     WAIT_MEMORY,
     WAIT_TOKEN,
+    WAKE,
     Machine,
     State,
     compiled,
@@ -55,58 +60,61 @@ def burst(m: Machine, s: State, arrival: int, address: int, beats: int, write: i
 
 
 @compiled
-def wake(s: State, actor: int, cycle: int) -> None:
-    if cycle < s.wake[actor]:
-        s.wake[actor] = cycle
+def wake(actor: Any, cycle: int) -> None:
+    """Let the actor of a row of `State.actors` act in a cycle, unless it does so earlier."""
+    if cycle < actor[WAKE]:
+        actor[WAKE] = cycle
 
 
 @compiled
-def request_program(m: Machine, s: State, t: int, base: int, program_beats: int) -> None:
+def request_program(m: Machine, s: State, t: int, base: int) -> None:
     """fetch: request the next chunk where the buffer has room for it."""
     requested = s.scalars[REQUESTED]
-    beats = min(m.chunk_beats, program_beats - requested)
-    s.wake[REQUESTS] = NEVER
+    beats = min(m.chunk_beats, s.table.shape[0] * m.instruction_beats - requested)
+    s.actors[REQUESTS, WAKE] = NEVER
     if beats == 0 or requested + beats - s.scalars[TAKEN] > m.buffer_beats:
         return
     first = burst(m, s, t + 1, base + requested * m.bus_bytes, beats, 0)
     s.chunk_first[requested // m.chunk_beats] = first
     s.scalars[REQUESTED] = requested + beats
     s.scalars[AR_CYCLE] = t
-    s.wake[REQUESTS] = t + 1
+    s.actors[REQUESTS, WAKE] = t + 1
     if s.scalars[TAKEN] == requested:
-        wake(s, ASSEMBLER, first + 1)
+        wake(s.actors[ASSEMBLER], first + 1)
 
 
 @compiled
-def assemble(m: Machine, s: State, t: int, table: Any, order: Any) -> None:
+def assemble(m: Machine, s: State, t: int) -> None:
     """fetch: take a beat, or dispatch the instruction that is complete."""
     taken = s.scalars[TAKEN]
     index = s.scalars[DISPATCHED]
-    since = s.scalars[ASSEMBLER_SINCE]
-    s.wake[ASSEMBLER] = NEVER
+    waited = t - s.scalars[ASSEMBLER_SINCE]
+    me = s.actors[ASSEMBLER]
+    me[WAKE] = NEVER
     if taken == (index + 1) * m.instruction_beats:
-        actor = table[index, ACTOR]
-        if s.pushed[actor] - s.popped[actor] == m.queue_depth:
+        actor = s.table[index, ACTOR]
+        unit = s.actors[actor]
+        if unit[PUSHED] - unit[POPPED] == m.queue_depth:
             return
-        s.counters[ASSEMBLER, WAIT_TOKEN] += t - since
-        order[actor, s.pushed[actor]] = index
-        s.pushed[actor] += 1
-        s.visible[index] = t + 1
+        me[WAIT_TOKEN] += waited
+        s.order[actor, unit[PUSHED]] = index
+        unit[PUSHED] += 1
+        s.table[index, VISIBLE] = t + 1
         s.scalars[DISPATCHED] = index + 1
-        if s.ready_at[actor] < NEVER:
-            wake(s, actor, t + 1)
+        if unit[READY_AT] < NEVER:
+            wake(unit, t + 1)
     else:
         slot = _slot_of_beat(m, s, taken)
         if slot >= t:
-            s.wake[ASSEMBLER] = slot + 1 if slot < NEVER else NEVER
+            me[WAKE] = slot + 1 if slot < NEVER else NEVER
             return
-        s.counters[ASSEMBLER, WAIT_MEMORY] += t - since
+        me[WAIT_MEMORY] += waited
         s.scalars[TAKEN] = taken + 1
-        wake(s, REQUESTS, t + 1)
-    s.counters[ASSEMBLER, BUSY] += 1
+        wake(s.actors[REQUESTS], t + 1)
+    me[BUSY] += 1
     s.scalars[ASSEMBLER_SINCE] = t + 1
-    if s.scalars[DISPATCHED] < table.shape[0]:
-        s.wake[ASSEMBLER] = t + 1
+    if s.scalars[DISPATCHED] < s.table.shape[0]:
+        me[WAKE] = t + 1
 
 
 @compiled

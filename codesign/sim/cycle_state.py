@@ -32,7 +32,7 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     numba throws its cache away when the function's own file changes; these functions call each
     other across files, so the stamp that it compares covers all of them.
     """
-    result = numba.njit(cache=True)(function)
+    result = numba.njit(cache=True, error_model="numpy")(function)
     result._cache._cache_file._source_stamp = _STAMP
     compiled_function: Callable[_P, _R] = result
     return compiled_function
@@ -41,33 +41,48 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
 NEVER: Final = 1 << 62
 """The time of an event that nothing has caused yet."""
 
-# --- actors, in the order within a cycle --------------------------------------------------------
+# --- actors: their order is that of their decisions within a cycle ------------------------------
 
 REQUESTS: Final = 0
 ASSEMBLER: Final = 1
 FIRST_UNIT: Final = 2
-LOAD: Final = 2
-STORE: Final = 3
-GEMM: Final = 4
-VECTOR: Final = 5
+"""Unit u is actor `FIRST_UNIT + u`."""
+LOAD: Final = FIRST_UNIT + int(Unit.LOAD)
+GEMM: Final = FIRST_UNIT + int(Unit.GEMM)
+VECTOR: Final = FIRST_UNIT + int(Unit.VECTOR)
+STORE: Final = FIRST_UNIT + int(Unit.STORE)
 ACTORS: Final = 6
+UNITS: Final = len(Unit)
 
-ACTOR_OF_UNIT: Final = {
-    Unit.LOAD: LOAD,
-    Unit.STORE: STORE,
-    Unit.GEMM: GEMM,
-    Unit.VECTOR: VECTOR,
-}
+# --- columns of `State.actors` ------------------------------------------------------------------
 
-# --- counters, one row per actor ----------------------------------------------------------------
+WAKE: Final = 0
+"""The cycle in which the actor acts next."""
+BUSY: Final = 1
+"""Counters; both fetch actors count in row `ASSEMBLER`."""
+WAIT_TOKEN: Final = 2
+WAIT_MEMORY: Final = 3
+IDLE: Final = 4
+COUNTER_COLUMNS: Final = (BUSY, WAIT_TOKEN, WAIT_MEMORY, IDLE)
+"""In the order of `accel.counters.STATES`."""
+PUSHED: Final = 5
+"""Entries ever written to the unit's queue."""
+POPPED: Final = 6
+READY_AT: Final = 7
+"""The cycle from which the unit is READY; `NEVER` while a box is under way."""
+DRAINED_AT: Final = 8
+"""The cycle from which the unit's pipeline is empty, or no burst of it is in flight."""
+GRANTED: Final = 9
+"""load, store: bursts ever granted."""
+BOX_Z: Final = 10
+"""load, store: place in the box that is under way."""
+BOX_Y: Final = 11
+BOX_BEAT: Final = 12
+REQUESTED_AT: Final = 13
+"""load, store: the cycle in which REQUEST was entered."""
+ACTOR_COLUMNS: Final = 14
 
-BUSY: Final = 0
-WAIT_TOKEN: Final = 1
-WAIT_MEMORY: Final = 2
-IDLE: Final = 3
-COUNTERS: Final = 4
-
-# --- instruction columns ------------------------------------------------------------------------
+# --- columns of `State.table`, one row per instruction ------------------------------------------
 
 ACTOR: Final = 0
 IS_SYNC: Final = 1
@@ -86,9 +101,30 @@ ROWS_Y: Final = 9
 ROW_BEATS: Final = 10
 STRIDE_Z: Final = 11
 STRIDE_Y: Final = 12
-COLUMNS: Final = 13
+VISIBLE: Final = 13
+"""The cycle from which the unit sees the instruction in its queue."""
+START: Final = 14
+END: Final = 15
+"""The cycle from which its tokens are visible."""
+TABLE_COLUMNS: Final = 16
 
-# --- scalar state -------------------------------------------------------------------------------
+# --- columns of `State.pairs`, row `UNITS * giver + taker` --------------------------------------
+
+OFFSET: Final = 0
+"""Where the pair's tokens lie in `State.tokens`."""
+GIVEN: Final = 1
+USED: Final = 2
+PAIR_COLUMNS: Final = 3
+
+# --- columns of `State.ring`, row `n % outstanding` for a load's n-th burst; stores lie behind --
+
+DONE: Final = 0
+"""The last cycle in which the burst is in flight."""
+FIRST: Final = 1
+BEATS: Final = 2
+RING_COLUMNS: Final = 3
+
+# --- `State.scalars` ----------------------------------------------------------------------------
 
 REQUESTED: Final = 0
 """Beats of the program that were requested."""
@@ -99,7 +135,7 @@ DISPATCHED: Final = 2
 ASSEMBLER_SINCE: Final = 3
 """First cycle of the assembler that is not counted yet."""
 AR_CYCLE: Final = 4
-"""Last cycle in which AR was granted."""
+"""Last cycle in which fetch was granted AR."""
 CHANNEL_FREE: Final = 5
 BYTES_READ: Final = 6
 BYTES_WRITTEN: Final = 7
@@ -132,42 +168,18 @@ class State(NamedTuple):
     """Everything that changes; all arrays are int64 and are changed in place."""
 
     scalars: Any
-    wake: Any
-    """[actor]: the cycle in which it acts next."""
-    counters: Any
-    """[actor, counter]: the fetch actors share row `ASSEMBLER`."""
-    pushed: Any
-    """[actor]: entries ever written to its queue."""
-    popped: Any
-    ready_at: Any
-    """[actor]: the cycle from which the unit is READY; `NEVER` while it is at work."""
-    in_work: Any
-    """[actor]: 1 while the unit is between start and READY and waits for AR or AW."""
-    visible: Any
-    """[instruction]: the cycle from which its unit sees it in the queue."""
-    start: Any
-    """[instruction]: the cycle of its start, or -1."""
-    end: Any
-    """[instruction]: the cycle in which its tokens are visible."""
+    actors: Any
+    table: Any
+    order: Any
+    """[actor, n]: the n-th instruction of a unit's queue."""
+    pairs: Any
     tokens: Any
     """[offset + n]: the cycle from which the n-th token of a pair is visible."""
-    given: Any
-    """[giver, taker]: tokens ever given; `taken` likewise."""
-    taken: Any
-    drained_at: Any
-    """[actor]: the cycle from which its pipeline is empty, or no burst of it is in flight."""
-    bank_held: Any
-    """[0 gemm or 1 vector, bank]: the cycle from which the bank is not held by that unit."""
+    held: Any
+    """[0 gemm or 1 vector, bank]: the cycle from which the unit does not hold the bank."""
     chunk_first: Any
-    """[chunk of the program]: slot of its first beat, or -1."""
-    burst_done: Any
-    """[0 load or 1 store, n % outstanding]: last cycle in which the n-th burst is in flight."""
-    burst_slots: Any
-    """[n % outstanding, 2]: first slot and beats of the n-th load burst."""
-    burst_count: Any
-    """[0 load or 1 store]: bursts ever granted."""
-    cursor: Any
-    """[0 load or 1 store, z y beat since]: place in the box; cycle REQUEST was entered."""
+    """[chunk of the program]: slot of its first beat."""
+    ring: Any
     open_rows: Any
     log: Any
     """[burst, 4]: arrival, 0 read or 1 write, address, beats; no rows where it is not wanted."""
