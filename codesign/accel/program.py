@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -28,7 +27,6 @@ _HEADER: Final[dict[str, type]] = {
     "instructions": int,
     "instruction_bytes": int,
     "segments": list,
-    "sha256": str,
 }
 
 
@@ -46,18 +44,21 @@ class Program:
     segments: tuple[int, ...]
 
     def to_bytes(self, config: AccelConfig) -> bytes:
-        """Return the program as a file: a magic line, a line of JSON, the instruction words."""
+        """Return the program as a file.
+
+        A magic line, the checksum of what follows in hexadecimal, a line of JSON, the words.
+        """
         require_digest(self, config)
-        words = encode_program(self.instructions, config)
         header = {
             "abi": ABI_VERSION,
             "digest": self.digest,
             "instructions": len(self.instructions),
             "instruction_bytes": instruction_bytes(config),
             "segments": list(self.segments),
-            "sha256": hashlib.sha256(words).hexdigest(),
         }
-        return MAGIC + json.dumps(header).encode() + b"\n" + words
+        words = encode_program(self.instructions, config)
+        body = json.dumps(header).encode() + b"\n" + words
+        return MAGIC + _checksum(body) + b"\n" + body
 
     @classmethod
     def from_bytes(cls, data: bytes, config: AccelConfig) -> Program:
@@ -70,22 +71,19 @@ class Program:
         """
         if not data.startswith(MAGIC):
             raise CodesignError.of("this is no accelerator program")
-        line, newline, words = data[len(MAGIC) :].partition(b"\n")
-        header = _header(line if newline else b"")
+        checksum, _, body = data[len(MAGIC) :].partition(b"\n")
+        if checksum != _checksum(body):
+            raise CodesignError.of("the program is damaged", found="its checksum does not agree")
+        line, _, words = body.partition(b"\n")
+        header = _header(line)
         if header["abi"] != ABI_VERSION:
             raise CodesignError.of(
                 "the program is of another version",
                 found=f"it has {header['abi']}, this is {ABI_VERSION}",
             )
-        if hashlib.sha256(words).hexdigest() != header["sha256"]:
-            raise CodesignError.of("the program is damaged", found="its checksum does not agree")
-        program = cls(instructions=(), digest=header["digest"], segments=tuple(header["segments"]))
-        require_digest(program, config)
-        program = cls(
-            instructions=decode_program(words, config),
-            digest=program.digest,
-            segments=program.segments,
-        )
+        empty = cls(instructions=(), digest=header["digest"], segments=tuple(header["segments"]))
+        require_digest(empty, config)
+        program = replace(empty, instructions=decode_program(words, config))
         if len(program.instructions) != header["instructions"]:
             raise CodesignError.of("the program is damaged", found="its count does not agree")
         check_program(program, config)
@@ -94,10 +92,15 @@ class Program:
     def save(self, path: Path, config: AccelConfig) -> None:
         """Write the program to a file, whole or not at all."""
         data = self.to_bytes(config)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        Path(name).replace(path)
+        try:
+            with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+                partial = Path(folder) / path.name
+                partial.write_bytes(data)
+                partial.replace(path)
+        except OSError as error:
+            raise CodesignError.of(
+                f"cannot write program {str(path)!r}", found=str(error)
+            ) from None
 
     @classmethod
     def load(cls, path: Path, config: AccelConfig) -> Program:
@@ -109,10 +112,14 @@ class Program:
         return cls.from_bytes(data, config)
 
 
+def _checksum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
+
+
 def _header(line: bytes) -> dict[str, Any]:
     try:
         header = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or set(header) != set(_HEADER):
         raise CodesignError.of("the program's header is malformed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -194,20 +195,35 @@ def test_saved_programs_load_again(seed: int, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["program"]
 
 
+def _signed(body: bytes) -> bytes:
+    return MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def _changed(old: bytes, new: bytes) -> bytes:
+    """Return a program file that was changed on purpose: its checksum agrees."""
+    body = _program(LOAD).to_bytes(CONFIG)[len(MAGIC) :].partition(b"\n")[2]
+    assert old in body
+    return _signed(body.replace(old, new))
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         (b"", "this is no accelerator program"),
         (b"PK\x03\x04", "this is no accelerator program"),
-        (MAGIC, "header is malformed"),
-        (MAGIC + b"[1]\n", "header is malformed"),
-        (MAGIC + b"{}\n", "header is malformed"),
+        (MAGIC, "its checksum does not agree"),
         (_program(LOAD).to_bytes(CONFIG)[:-1], "its checksum does not agree"),
-        (_program(LOAD).to_bytes(CONFIG).replace(b'"abi": ', b'"abi": 9'), "of another version"),
-        (_program(LOAD).to_bytes(CONFIG).replace(b"[4096]", b"[-096]"), "malformed"),
-        (_program(LOAD).to_bytes(CONFIG).replace(b"[4096]", b"[true]"), "has segments"),
-        (_program(LOAD).to_bytes(CONFIG).replace(b"[4096]", b"[  16]"), "reaches byte 63 of segm"),
-        (_program(LOAD).to_bytes(CONFIG).replace(b'tions": 1,', b'tions": 2,'), "its count does"),
+        (_signed(b""), "header is malformed"),
+        (_signed(b"[1]\n"), "header is malformed"),
+        (_signed(b"{}\n"), "header is malformed"),
+        (_signed(b"[" * 100_000), "header is malformed"),
+        (_changed(b'"abi": ', b'"abi": 9'), "of another version"),
+        (_changed(b"[4096]", b"[-096]"), "malformed"),
+        (_changed(b"[4096]", b"[true]"), "has segments"),
+        (_changed(b"[4096]", b"[  16]"), "reaches byte 63 of segment 0, which has 16 bytes"),
+        (_changed(b'tions": 1,', b'tions": 2,'), "its count does not agree"),
+        (_changed(b'"digest": "', b'"digest": "0'), "for another configuration"),
+        (_changed(b'"digest": "', b'"digest": 5, "x": "'), "header is malformed"),
     ],
 )
 def test_files_that_lie_are_refused(data: bytes, message: str) -> None:
@@ -218,3 +234,23 @@ def test_files_that_lie_are_refused(data: bytes, message: str) -> None:
 def test_absent_file_is_the_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(CodesignError, match="cannot read program"):
         Program.load(tmp_path / "absent", CONFIG)
+
+
+def test_a_folder_that_is_not_there_is_the_users_mistake(tmp_path: Path) -> None:
+    with pytest.raises(CodesignError, match="cannot write program"):
+        _program(LOAD).save(tmp_path / "absent" / "program", CONFIG)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_files_are_refused_and_never_misread(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    program = _program(LOAD, GEMM, VECTOR, STORE)
+    data = program.to_bytes(CONFIG)
+    for _ in range(60):
+        damaged = bytearray(data)
+        start = int(rng.integers(len(data)))
+        damaged[start : start + int(rng.integers(3))] = rng.bytes(int(rng.integers(3)))
+        try:
+            assert Program.from_bytes(bytes(damaged), CONFIG) == program
+        except CodesignError:
+            continue
