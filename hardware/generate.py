@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,26 +20,25 @@ from codesign.accel.config import AccelConfig
 from codesign.accel.presets import PRESETS, preset
 from codesign.diagnostics import CodesignError
 from hardware.rtl.accelerator import Top, top_members
-from hardware.rtl.mac_array import Arm
+from hardware.rtl.arm import Arm
 
 TOP_NAME = "accel"
 """Name of the top module."""
 
 ArmName: TypeAlias = Literal["fpga", "simulation"]
 
-_CELL = re.compile(r"^(\s*cell) \\\$(\w+) ", re.MULTILINE)
-"""A Yosys cell that Amaranth escaped as if it were a module of ours."""
+RTL = Path(__file__).with_name("rtl")
+LEAVES = (RTL / "mac_array.sv", RTL / "vector_lanes.sv")
+"""Hand-written modules of the simulation arm."""
 
 
 def verilog(config: AccelConfig, arm: ArmName = "fpga") -> str:
     """Return the accelerator as SystemVerilog text; the top module is `accel`."""
     with _without_zeros():
         text = rtlil.convert(Top(config, Arm(arm)), name=TOP_NAME, emit_src=False)
-    return str(
-        _convert_rtlil_text(
-            _CELL.sub(r"\1 $\2 ", text), strip_internal_attrs=True, write_verilog_opts=["-sv"]
-        )
-    )
+    converted = _convert_rtlil_text(text, strip_internal_attrs=True, write_verilog_opts=["-sv"])
+    leaves = LEAVES if Arm(arm) is Arm.SIMULATION else ()
+    return "\n".join([converted, *(leaf.read_text(encoding="utf-8") for leaf in leaves)])
 
 
 @contextmanager

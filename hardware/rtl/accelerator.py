@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from codesign.accel.config import LOADABLE, SEGMENTS, AccelConfig, Memory
 from codesign.accel.isa import Unit
 from hardware.rtl.accumulators import Accumulators
+from hardware.rtl.arm import Arm
 from hardware.rtl.axi_master import AxiMaster, axi_members
 from hardware.rtl.command_queue import CommandQueue
 from hardware.rtl.counters import STATE_SIGNALS, PerformanceCounters
@@ -18,7 +19,6 @@ from hardware.rtl.fetch import Fetch
 from hardware.rtl.gemm import Gemm
 from hardware.rtl.layouts import queue_bits
 from hardware.rtl.load import Load
-from hardware.rtl.mac_array import Arm
 from hardware.rtl.output import Output
 from hardware.rtl.registers import Registers, axi_lite_members
 from hardware.rtl.run_control import RunControl
@@ -64,7 +64,7 @@ class Accelerator(wiring.Component):
         m.submodules.counters = counters = PerformanceCounters(config)
         clear = ResetInserter(control.clear)
         fetch, load, gemm = Fetch(config), Load(config), Gemm(config, self._arm)
-        vector, store, bus = Vector(config), Store(config), AxiMaster(config)
+        vector, store, bus = Vector(config, self._arm), Store(config), AxiMaster(config)
         units = {Unit.LOAD: load, Unit.GEMM: gemm, Unit.VECTOR: vector, Unit.STORE: store}
         m.submodules.fetch, m.submodules.bus = clear(fetch), clear(bus)
         for unit, component in units.items():

@@ -10,10 +10,11 @@ from codesign.accel.config import GEMM_LOOPS, AccelConfig, Memory
 from codesign.accel.isa import Opcode, Unit
 from codesign.accel.timing import gemm_tree_stages
 from hardware.rtl.accumulate import Accumulate
+from hardware.rtl.arm import Arm
 from hardware.rtl.box_walker import extent_bits
 from hardware.rtl.layouts import instruction_layout, queue_bits
 from hardware.rtl.loops import LoopNest
-from hardware.rtl.mac_array import Arm, MacArray
+from hardware.rtl.mac_array import MacArray
 
 
 def bank_bits(config: AccelConfig) -> int:

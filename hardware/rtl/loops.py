@@ -67,15 +67,17 @@ class LoopNest(wiring.Component):
         levels = range(self._loops)
         reduce_r = Signal(self._loops, reset_less=True)
         extents_r = Signal(self.extents.shape(), reset_less=True)
-        counts = [Signal(self._extent_bits, name=f"count_{l}_r", reset_less=True) for l in levels]
-        at_end = [Signal(name=f"at_end_{l}") for l in levels]
-        at_begin = [counts[l] == 0 for l in levels]
+        counts = [
+            Signal(self._extent_bits, name=f"count_{level}_r", reset_less=True) for level in levels
+        ]
+        at_end = [Signal(name=f"at_end_{level}") for level in levels]
+        at_begin = [counts[level] == 0 for level in levels]
         slice_end = Signal()
         m.d.comb += [
-            *(at_end[l].eq(counts[l] == extents_r[l]) for l in levels),
+            *(at_end[level].eq(counts[level] == extents_r[level]) for level in levels),
             slice_end.eq(self.slice == self._slices - 1),
-            self.first.eq(_all(at_begin[l] | ~reduce_r[l] for l in levels)),
-            self.final.eq(_all(at_end[l] | ~reduce_r[l] for l in levels)),
+            self.first.eq(_all(at_begin[level] | ~reduce_r[level] for level in levels)),
+            self.final.eq(_all(at_end[level] | ~reduce_r[level] for level in levels)),
             self.last.eq(_all(at_end) & slice_end),
         ]
         next_slice = self.final & ~slice_end if self._slices > 1 else None
@@ -131,13 +133,13 @@ class LoopNest(wiring.Component):
         levels = range(self._loops)
         origin_r = Signal(bits, name=f"{name}_origin_r", reset_less=True)
         strides_r = Signal(strides.shape(), name=f"{name}_strides_r", reset_less=True)
-        pointers = [Signal(bits, name=f"{name}_{l}_r", reset_less=True) for l in levels]
+        pointers = [Signal(bits, name=f"{name}_{level}_r", reset_less=True) for level in levels]
         m.d.comb += getattr(self, name).eq(pointers[-1])
         outer = Signal(bits, name=f"{name}_outer")
         cases: list[tuple[Value, list[Any]]] = []
         if next_slice is not None:
             m.d.comb += outer.eq(_outer_pointer(pointers, origin_r, reduce_r))
-            again = [p.eq(Mux(reduce_r[l], outer, p)) for l, p in enumerate(pointers)]
+            again = [p.eq(Mux(reduce_r[level], outer, p)) for level, p in enumerate(pointers)]
             cases.append((next_slice, again))
         for level in reversed(levels):
             stepped = Signal(bits, name=f"{name}_stepped_{level}")

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
-from amaranth.hdl import Instance, Module, Signal, Value, signed
+from amaranth.hdl import ClockSignal, Instance, Module, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from codesign.accel.config import AccelConfig
 from codesign.accel.timing import ADDER_LEVELS, gemm_tree_stages
+from hardware.rtl.arm import Arm
 
 SUM_BITS = 32
 """Width of a tile product's element; inp_bits + wgt_bits + log2(block_in) is at most 30."""
 
 
-class Arm(StrEnum):
-    """How the arithmetic is written; meaning and latency are the same."""
-
-    FPGA = "fpga"
-    """Products and adder tree in registers of exact width; runs in Amaranth's simulator too."""
-
-    SIMULATION = "simulation"
-    """32-bit cells in a linear chain, then a delay line: C++ compilers turn it into SIMD."""
+MODULE = "accel_mac_array"
+"""The module of mac_array.sv."""
 
 
 class MacArray(wiring.Component):
@@ -56,7 +49,7 @@ class MacArray(wiring.Component):
     def elaborate(self, _platform: object) -> Module:
         m = Module()
         if self._arm is Arm.SIMULATION:
-            self._chains(m)
+            self._leaf(m)
         else:
             self._trees(m)
         return m
@@ -85,24 +78,22 @@ class MacArray(wiring.Component):
                 terms = [_registered(m, term) for term in terms]
             m.d.comb += self.sums[lane].eq(terms[0])
 
-    def _chains(self, m: Module) -> None:
+    def _leaf(self, m: Module) -> None:
         config = self._config
-        sums = Signal(self.sums.shape())
-        for lane in range(config.tile_lanes):
-            total: Value | None = None
-            for x, w in self._pairs(self.inp, self.wgt, lane):
-                product = _cell(m, "$mul", x, w)
-                total = product if total is None else _cell(m, "$add", total, product)
-            m.d.comb += sums[lane].eq(total)
-        stage: Value = sums
-        enable: Value = self.enable
-        for _ in range(2 + gemm_tree_stages(config)):
-            next_stage, next_enable = Signal(self.sums.shape(), reset_less=True), Signal()
-            m.d.sync += next_enable.eq(enable)
-            with m.If(enable):
-                m.d.sync += next_stage.eq(stage)
-            stage, enable = next_stage, next_enable
-        m.d.comb += self.sums.eq(stage)
+        m.submodules.array = Instance(
+            MODULE,
+            p_BATCH=config.batch,
+            p_BLOCK_IN=config.block_in,
+            p_BLOCK_OUT=config.block_out,
+            p_INP_BITS=config.inp_bits,
+            p_WGT_BITS=config.wgt_bits,
+            p_STAGES=2 + gemm_tree_stages(config),
+            i_clk=ClockSignal(),
+            i_enable=self.enable,
+            i_inp=self.inp,
+            i_wgt=self.wgt,
+            o_sums=self.sums,
+        )
 
 
 def _registered(m: Module, value: Value) -> Signal:
@@ -115,20 +106,3 @@ def _added(terms: list[Value]) -> list[Value]:
     if len(terms) == 1:
         return terms
     return [a + b for a, b in zip(terms[::2], terms[1::2], strict=True)]
-
-
-def _cell(m: Module, kind: str, a: Value, b: Value) -> Signal:
-    """Return the 32-bit result of a Yosys cell, which Amaranth's own operators would widen."""
-    result = Signal(signed(SUM_BITS))
-    m.submodules += Instance(
-        kind,
-        p_A_SIGNED=1,
-        p_B_SIGNED=1,
-        p_A_WIDTH=len(a),
-        p_B_WIDTH=len(b),
-        p_Y_WIDTH=SUM_BITS,
-        i_A=a,
-        i_B=b,
-        o_Y=result,
-    )
-    return result

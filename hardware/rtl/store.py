@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -176,20 +176,18 @@ class Store(wiring.Component):
             m.d.sync += [next_r.eq(position + 1), count_r.eq(Mux(last, 0, count_r + 1))]
         self._ahead(m, self.read_en, last, position[:beat_bits], leave)
 
-    def _ahead(self, m: Module, read: Signal, last: object, beat: object, leave: Signal) -> None:
+    def _ahead(self, m: Module, read: Signal, last: Value, beat: Value, leave: Signal) -> None:
         """Keep beats that were read until W takes them; select a beat of a wide tile."""
         config = self._config
-        read_r, last_1_r, beat_r = (
-            Signal(),
-            Signal(reset_less=True),
-            Signal.like(beat, reset_less=True),
-        )
+        read_r, last_1_r = Signal(), Signal(reset_less=True)
         selected_r = Signal(config.bus_bits, reset_less=True)
         arrived_r, last_2_r = Signal(), Signal(reset_less=True)
-        chosen = self.out
-        if len(beat_r):
+        m.d.sync += [read_r.eq(read), last_1_r.eq(last)]
+        chosen: Value = self.out
+        if len(beat):
+            beat_r = Signal.like(beat, reset_less=True)
+            m.d.sync += beat_r.eq(beat)
             chosen = self.out.word_select(beat_r, config.bus_bits)
-        m.d.sync += [read_r.eq(read), last_1_r.eq(last), beat_r.eq(beat)]
         m.d.sync += [arrived_r.eq(read_r), last_2_r.eq(last_1_r)]
         with m.If(read_r):
             m.d.sync += selected_r.eq(chosen)

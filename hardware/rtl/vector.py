@@ -8,12 +8,14 @@ from amaranth.lib.wiring import In, Out
 
 from codesign.accel.config import VECTOR_LOOPS, AccelConfig, Memory
 from codesign.accel.isa import IMMEDIATE_BITS, Destination, Opcode, Unit, XSource, YSource
-from codesign.accel.timing import vector_latency
+from codesign.accel.timing import REDUCE_STAGE, vector_latency
+from hardware.rtl.arm import Arm
 from hardware.rtl.box_walker import extent_bits
 from hardware.rtl.gemm import bank_of
 from hardware.rtl.layouts import instruction_layout, queue_bits
 from hardware.rtl.loops import LoopNest
-from hardware.rtl.vector_lane import VectorLane, param_layout
+from hardware.rtl.vector_lane import LANE_STAGES, param_layout
+from hardware.rtl.vector_lanes import VectorLanes, param_words, result_bits
 
 PARAM_READ_STAGE = 3
 """Stage that reads the param tile of the requantization, in time for stage 5."""
@@ -50,8 +52,8 @@ class Vector(wiring.Component):
     codesign.accel.timing.vector_latency states the stages.
     """
 
-    def __init__(self, config: AccelConfig) -> None:
-        self._config = config
+    def __init__(self, config: AccelConfig, arm: Arm) -> None:
+        self._config, self._arm = config, arm
         acc_index, vec_index = config.index_bits(Memory.ACC), config.index_bits(Memory.VEC)
         param_index = config.index_bits(Memory.PARAM)
         self._dst_bits = max(acc_index, config.index_bits(Memory.OUT))
@@ -186,15 +188,14 @@ class Vector(wiring.Component):
             valid_r = Signal(name=f"valid_{stage}_r")
             tag_r = Signal(tag_layout, name=f"tag_{stage}_r", reset_less=True)
             # From stage 5 on, only the last of the reducing iterations goes on.
-            enter = valids[-1] & tags[-1].final if stage == 5 else valids[-1]
+            enter = valids[-1] & tags[-1].final if stage == REDUCE_STAGE + 1 else valids[-1]
             m.d.sync += valid_r.eq(enter)
             with m.If(valids[-1]):
                 m.d.sync += tag_r.eq(tags[-1])
             valids.append(valid_r)
             tags.append(tag_r)
         self._read(m, loops, issue, control, valids, tags)
-        lanes = self._lanes(m, control, valids, tags)
-        results = [lane.result for lane in lanes]
+        results = self._lanes(m, control, valids, tags)
         if config.has_lut:
             results = self._look_up(m, control, results, valids)
         write = Mux(valids[-1], 1 << tags[-1].slice, 0)[: config.vector_passes]
@@ -235,43 +236,40 @@ class Vector(wiring.Component):
 
     def _lanes(
         self, m: Module, control: data.View, valids: list[Value], tags: list[data.View]
-    ) -> list[VectorLane]:
+    ) -> list[Value]:
         """Select the slice of lanes, one register behind the memories, and feed the lanes."""
         config = self._config
         count = config.vector_lanes
         acc_r = _slice_register(m, self.acc, config.acc_bits * count, tags[1].slice, valids[1])
         vec_r = _slice_register(m, self.vec, config.inp_bits * count, tags[1].slice, valids[1])
         field_r = self._fields(m, tags[1], valids[1])
-        words = min(count, config.block_out)
+        words = param_words(config)
         param_stage = PARAM_READ_STAGE + 1
         param_r = _slice_register(
-            m, self.param, 64 * words, tags[param_stage].slice, valids[param_stage]
+            m, self.param, param_layout().size * words, tags[param_stage].slice, valids[param_stage]
         )
-        lanes = []
-        for index in range(count):
-            lane = VectorLane(config)
-            m.submodules[f"lane_{index}"] = lane
-            for name in lane.control.shape().members:
-                if name != "to_acc":
-                    m.d.comb += lane.control[name].eq(getattr(control, name))
-            m.d.comb += [
-                lane.control.to_acc.eq(control.destination == Destination.ACC.value),
-                lane.valid.eq(Cat(*valids[:11])),
-                lane.first.eq(tags[4].first),
-                lane.acc.eq(acc_r.word_select(index, config.acc_bits)),
-                lane.vec.eq(vec_r.word_select(index, config.inp_bits)),
-                lane.field.eq(field_r.word_select(index % words, IMMEDIATE_BITS)),
-                lane.param.eq(data.View(param_layout(), param_r.word_select(index % words, 64))),
-            ]
-            lanes.append(lane)
-        return lanes
+        m.submodules.lanes = lanes = VectorLanes(config, self._arm)
+        for name in lanes.control.shape().members:
+            if name != "to_acc":
+                m.d.comb += lanes.control[name].eq(getattr(control, name))
+        m.d.comb += [
+            lanes.control.to_acc.eq(control.destination == Destination.ACC.value),
+            lanes.valid.eq(Cat(*valids[:LANE_STAGES])),
+            lanes.first.eq(tags[REDUCE_STAGE].first),
+            lanes.acc.eq(acc_r),
+            lanes.vec.eq(vec_r),
+            lanes.field.eq(field_r),
+            lanes.param.eq(param_r),
+        ]
+        bits = result_bits(config)
+        return [lanes.result.word_select(index, bits).as_signed() for index in range(count)]
 
     def _fields(self, m: Module, tag: data.View, valid: Value) -> Signal:
         """Return the 16-bit fields of the slice's param words, in stage 2."""
         config = self._config
-        words = min(config.vector_lanes, config.block_out)
+        words = param_words(config)
         fields = [
-            self.field.word_select(word, 64).word_select(tag.field, IMMEDIATE_BITS)
+            self.field.word_select(word, param_layout().size).word_select(tag.field, IMMEDIATE_BITS)
             for word in range(config.block_out)
         ]
         return _slice_register(m, Cat(*fields), IMMEDIATE_BITS * words, tag.slice, valid)
@@ -279,7 +277,6 @@ class Vector(wiring.Component):
     def _look_up(
         self, m: Module, control: data.View, results: list[Value], valids: list[Value]
     ) -> list[Value]:
-        config = self._config
         looked_up = []
         m.d.comb += self.table_en.eq(valids[LOOKUP_STAGE] & control.lookup)
         for lane, result in enumerate(results):

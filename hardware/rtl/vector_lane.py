@@ -25,6 +25,9 @@ LOW_BITS = 17
 EXACT_BITS = LANE_BITS + 1 + MULTIPLIER_BITS + 1
 """Width of the exact product plus the residual."""
 
+LANE_STAGES = 11
+"""Stages 0 to 10 end with the lane's result; 0 and 1 lie before the lane."""
+
 COARSE = 8
 """The shift is done by multiples of this, then by the rest."""
 
@@ -93,7 +96,7 @@ class VectorLane(wiring.Component):
         super().__init__(
             {
                 "control": In(control_layout(config)),
-                "valid": In(11),
+                "valid": In(LANE_STAGES),
                 "first": In(1),
                 "acc": In(signed(config.acc_bits)),
                 "vec": In(signed(config.inp_bits)),
