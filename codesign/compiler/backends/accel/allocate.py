@@ -21,6 +21,7 @@ class Ring:
 
     depth: int
     head: int = 0
+    slot: int = 1
     resident: dict[Hashable, tuple[int, int]] = field(default_factory=dict)
 
     def find(self, tag: Hashable) -> int | None:
@@ -32,8 +33,9 @@ class Ring:
         """Return the first of consecutive tiles, from now on those of `tag`."""
         if tiles > self.depth:
             raise InternalError(f"{tiles} tiles in a memory of {self.depth}")
-        base = self.head if self.head + tiles <= self.depth else 0
-        self.head = base + tiles
+        room = max(tiles, self.slot)
+        base = self.head if self.head + room <= self.depth else 0
+        self.head = base + room
         self.resident = {
             other: (start, count)
             for other, (start, count) in self.resident.items()
@@ -42,9 +44,14 @@ class Ring:
         self.resident[tag] = (base, tiles)
         return base
 
-    def make_room(self, tiles: int) -> None:
-        """Start again at the bottom where the next `tiles` would not fit before the end."""
-        if self.head + tiles > self.depth:
+    def divide(self, slot: int, count: int = 1) -> None:
+        """Hand out slots of equal size from now on, so that odd remainders never spoil a turn.
+
+        Start again at the bottom where `count` slots would not fit before the end.
+        """
+        self.slot = slot
+        self.head = -(-self.head // slot) * slot
+        if self.head + count * slot > self.depth:
             self.head = 0
 
 

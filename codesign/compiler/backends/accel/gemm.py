@@ -48,7 +48,7 @@ def emit_gemm(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
     weights = builder.constants.add(Memory.WGT, layer.weights)
     words = scaling_words(layer.scaling, config.block_out)
     params = builder.constants.add(Memory.PARAM, words)
-    _keep_weights(builder, layer, tiling)
+    _divide(builder, layer, tiling)
     addresses = _Addresses(weights, params, builder.table(layer.epilogue))
     for tile in _tiles(layer, tiling):
         acc = builder.banks.take(math.prod(tile.extents))
@@ -73,10 +73,17 @@ def _tiles(layer: GemmLayer, tiling: GemmTiling) -> Iterator[_Tile]:
         yield _Tile(i, c, y, x)
 
 
-def _keep_weights(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
-    total = math.prod(layer.weights.shape[:4])
-    if total <= builder.config.wgt_depth and not tiling.weights_outer:
-        builder.rings[Memory.WGT].make_room(total)
+def _divide(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
+    rings = builder.rings
+    outputs, inputs, kh, kw = layer.weights.shape[:4]
+    weights = tiling.oc * tiling.ic * kh * kw
+    tiles = -(-outputs // tiling.oc) * -(-inputs // tiling.ic)
+    stay = tiles if tiles * weights <= builder.config.wgt_depth else 1
+    rings[Memory.WGT].divide(weights, stay)
+    height, width = layer.window.extent((tiling.oh, tiling.ow))
+    rings[Memory.INP].divide(tiling.ic * height * width)
+    rings[Memory.OUT].divide(tiling.oc * tiling.oh * tiling.ow)
+    rings[Memory.PARAM].divide(tiling.oc)
 
 
 def _multiply(

@@ -178,26 +178,23 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
     vector = n * oc_all * oh_all * ow_all * config.vector_passes + tiles * drain
     if config.acc_banks == 1:
         gemm = gemm + vector
+    step = (oc * oh * ow * ic * taps).astype(np.float64)
     best: tuple[float, int, bool] | None = None
     for weights_outer in (False, True):
-        inp_loads = places * counts_ic
-        wgt_loads = counts_oc * counts_ic
-        if weights_outer:
-            kept = inp * inp_loads <= config.inp_depth
-            inp_loads = inp_loads * np.where(kept, 1, counts_oc)
-            wgt_loads = wgt_loads * np.where(counts_ic * wgt <= config.wgt_depth, 1, places)
-        else:
-            inp_loads = inp_loads * np.where(counts_ic * inp <= config.inp_depth, 1, counts_oc)
-            wgt_loads = wgt_loads * np.where(wgt * wgt_loads <= config.wgt_depth, 1, places)
-        single_inp = (2 * inp > config.inp_depth) & (inp_loads > 1)
-        single_wgt = (2 * wgt > config.wgt_depth) & (wgt_loads > 1)
-        loads = inp_loads * inp_cycles + wgt_loads * wgt_cycles
-        serial = single_inp * inp_loads * inp_cycles + single_wgt * wgt_loads * wgt_cycles
+        outer = (counts_oc, wgt, wgt_cycles, config.wgt_depth)
+        inner = (places, inp, inp_cycles, config.inp_depth)
+        if not weights_outer:
+            outer, inner = inner, outer
+        outer_loads, outer_wait = _outer_loads(outer, inner[0], counts_ic, step)
+        inner_loads, inner_wait = _inner_loads(inner, outer[0], counts_ic)
+        loads = outer_loads * outer[2] + inner_loads * inner[2]
+        serial = outer_wait + inner_wait
         serial = serial + (2 * oc * oh * ow > config.out_depth) * tiles * store_cycles
         memory = loads + tiles * store_cycles + fetch_cycles
-        # The first weights come while the layer before still computes.
+        # The first weights come while the layer before computes, where there is room for both.
         ends = inp_cycles + oc * oh * ow * config.vector_passes + store_cycles
-        instructions = inp_loads + wgt_loads + tiles * (counts_ic + 2)
+        ends = ends + (2 * wgt > config.wgt_depth) * wgt_cycles
+        instructions = outer_loads + inner_loads + tiles * (counts_ic + 2)
         cost = np.maximum(np.maximum(gemm + serial, vector), memory) + ends
         cost = cost + INSTRUCTION_CYCLES * instructions
         index = int(np.argmin(cost))
@@ -214,6 +211,38 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
         weights_outer=weights_outer,
     )
     return tiling, cycles
+
+
+_Operand: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], Cycles, int]
+"""Groups along the operand's own axes, tiles of a step, cycles of its load, depth of its memory."""
+
+
+def _outer_loads(
+    operand: _Operand, turns: NDArray[np.int64], parts: NDArray[np.int64], step: Cycles
+) -> tuple[Cycles, Cycles]:
+    """Return loads, and cycles that the array waits for them, of the operand that stays.
+
+    All parts of a group stay while the other operand takes its turns, if they fit; the next
+    group's come meanwhile only if these fit as well, else each waits for the last use of its room.
+    """
+    groups, size, cycles, depth = operand
+    kept = parts * size <= depth
+    loads = groups * parts * np.where(kept, 1.0, turns)
+    late = np.where(2 * parts * size > depth, np.maximum(cycles - step * (parts > 1), 0), 0)
+    streamed = np.where(2 * size > depth, cycles, 0)
+    wait = np.where(kept, groups * parts * late * (groups * parts > 1), loads * streamed)
+    return loads, wait
+
+
+def _inner_loads(
+    operand: _Operand, turns: NDArray[np.int64], parts: NDArray[np.int64]
+) -> tuple[Cycles, Cycles]:
+    """Return loads, and cycles that the array waits for them, of the operand that passes by."""
+    groups, size, cycles, depth = operand
+    kept = groups * parts * size <= depth
+    loads = groups * parts * np.where(kept, 1.0, turns)
+    wait = np.where(kept | (2 * size <= depth), 0, loads * cycles)
+    return loads, wait
 
 
 def tile_window(layer: WindowLayer, config: AccelConfig) -> WindowTiling:

@@ -38,6 +38,10 @@ def emit_window(builder: Builder, layer: WindowLayer, tiling: WindowTiling) -> N
         words = window_words(layer, config.block_out)
         address = builder.constants.add(Memory.PARAM, words)
     table = builder.table(layer.epilogue)
+    height, width = layer.window.extent((tiling.oh, tiling.ow))
+    builder.rings[Memory.VEC].divide(tiling.c * height * width)
+    builder.rings[Memory.OUT].divide(tiling.c * tiling.oh * tiling.ow)
+    builder.rings[Memory.PARAM].divide(max(1, tiling.c * each))
     for channels, i, rows, columns in product(
         ranges(c, tiling.c), range(n), ranges(oh, tiling.oh), ranges(ow, tiling.ow)
     ):
@@ -116,6 +120,12 @@ def _window_tile(
     )
 
 
+def _divide(builder: Builder, vec: int, out: int, params: int) -> None:
+    builder.rings[Memory.VEC].divide(vec)
+    builder.rings[Memory.OUT].divide(out)
+    builder.rings[Memory.PARAM].divide(params)
+
+
 def emit_add(builder: Builder, layer: AddLayer, step: int) -> None:
     """Append a sum's instructions: each reduces over the two operands."""
     config = builder.config
@@ -124,6 +134,7 @@ def emit_add(builder: Builder, layer: AddLayer, step: int) -> None:
     words = np.concatenate([weights[0], scaling_words(layer.scaling, config.block_out)[:1]])
     address = builder.constants.add(Memory.PARAM, words)
     table = builder.table(layer.epilogue)
+    _divide(builder, 2 * step, step, 2)
     for span in ranges(layer.result.count, step):
         count = span[1] - span[0]
         params = builder.constant(Memory.PARAM, address, tiles=2)
@@ -165,6 +176,7 @@ def emit_multiply(builder: Builder, layer: MultiplyLayer, step: int) -> None:
     words = scaling_words(layer.scaling, builder.config.block_out)[:1]
     address = builder.constants.add(Memory.PARAM, words)
     table = builder.table(layer.epilogue)
+    _divide(builder, 2 * step, step, 1)
     gate = layer.sources[1].tiles[2:] == (1, 1)
     if not gate or layer.result.tiles[2:] == (1, 1):
         for span in ranges(layer.result.count, step):
@@ -257,6 +269,7 @@ def emit_lookup(builder: Builder, layer: LookupLayer, step: int) -> None:
     """Append a lookup's instructions."""
     config = builder.config
     table = builder.table(layer.epilogue)
+    _divide(builder, step, step, 1)
     for span in ranges(layer.result.count, step):
         count = span[1] - span[0]
         vec = builder.rings[Memory.VEC].take((layer.name, "vec"), count)
