@@ -31,6 +31,7 @@ class Network:
     name: str
     title: str
     licence: str
+    input_name: str
     input_shape: tuple[int, ...]
     classes: tuple[str, ...] | None
     model_file: Callable[[Path], Path]
@@ -98,6 +99,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
         name="orientation",
         title="PP-LCNet page orientation",
         licence=orientation.MODEL.wheel.licence,
+        input_name="x",
         input_shape=(1, 3, orientation.SIDE, orientation.SIDE),
         classes=orientation.CLASSES,
         model_file=_orientation_file,
@@ -107,6 +109,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
         name="direction",
         title="PP-OCR text direction classifier",
         licence=direction.MODEL.wheel.licence,
+        input_name="x",
         input_shape=(1, 3, direction.HEIGHT, direction.WIDTH),
         classes=direction.CLASSES,
         model_file=_direction_file,
@@ -116,6 +119,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
         name="digits",
         title="digits CNN, trained here",
         licence="Apache-2.0 (weights), BSD-3-Clause (data)",
+        input_name="image",
         input_shape=(1, 1, 8, 8),
         classes=digits.CLASSES,
         model_file=_digits_file,
@@ -125,6 +129,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
         name="efficientnet-lite0",
         title="EfficientNet-Lite0, ImageNet",
         licence=efficientnet.WEIGHTS.wheel.licence,
+        input_name="image",
         input_shape=(1, 3, efficientnet.SIDE, efficientnet.SIDE),
         classes=None,
         model_file=_efficientnet_file,
@@ -134,6 +139,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
         name="resnet18",
         title="ResNet-18, seeded weights",
         licence="Apache-2.0",
+        input_name="image",
         input_shape=(1, 3, resnet18.SIDE, resnet18.SIDE),
         classes=None,
         model_file=resnet18.model_file,
@@ -142,6 +148,10 @@ NETWORKS: Final[tuple[Network, ...]] = (
         runs_on_rtl=False,
     ),
 )
+
+
+PACKAGED: Final = (orientation.MODEL, direction.MODEL, efficientnet.WEIGHTS)
+"""Every file of a network that a package ships."""
 
 
 def network(name: str) -> Network:

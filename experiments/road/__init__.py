@@ -1,0 +1,1 @@
+"""The road: one network in fp32, in int8 and on the accelerator, every answer compared."""

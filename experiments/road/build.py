@@ -1,0 +1,72 @@
+"""What is compiled for a network: fp32 and int8 for the CPU, int8 for an accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from codesign.accel.config import AccelConfig
+from codesign.compiler import driver
+from codesign.compiler.pipelines import optimize
+from codesign.compiler.quantization import Quantized, Sample, quantize
+from codesign.dtypes import Array
+from codesign.ir.executable.executable import Executable
+from codesign.ir.relay.module import Module
+from experiments.road.devices import Say
+from experiments.road.subject import Subject
+from host_runtime.session import Session
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OnCpu:
+    """A network on the host: as imported in fp32, and quantized."""
+
+    subject: Subject
+    quantized: Quantized
+    fp32: Executable
+    int8: Executable
+
+
+def build_on_cpu(subject: Subject, say: Say) -> OnCpu:
+    """Compile a network in fp32, quantize it with its calibration samples, compile it in int8.
+
+    Raises
+    ------
+    CodesignError
+        The network cannot be quantized or compiled.
+    """
+    outputs = tuple(name for name, _ in subject.model.outputs)
+    say("compiling fp32 for the CPU")
+    fp32 = driver.compile(subject.model, target="cpu", outputs=outputs)
+    say(f"quantizing with {len(subject.calibration)} samples")
+    quantized = quantize(
+        optimize(subject.model.module), subject.calibration, evaluate=compiled_evaluator
+    )
+    say("compiling int8 for the CPU")
+    int8 = driver.compile(quantized, target="cpu", outputs=outputs)
+    return OnCpu(subject=subject, quantized=quantized, fp32=fp32, int8=int8)
+
+
+def build_on_accelerator(built: OnCpu, config: AccelConfig, say: Say) -> Executable:
+    """Compile the quantized network for the accelerator of a configuration.
+
+    Raises
+    ------
+    CodesignError
+        A layer does not fit the configuration.
+    """
+    say("compiling int8 for the accelerator")
+    outputs = tuple(name for name, _ in built.subject.model.outputs)
+    return driver.compile(built.quantized, target="accel", config=config, outputs=outputs)
+
+
+def compiled_evaluator(module: Module) -> Callable[[Sample], Sequence[Array]]:
+    """Return how to run an fp32 module for calibration: compiled, tens of times the interpreter."""
+    session = Session(driver.compile(module, target="cpu", level=0))
+
+    def run(sample: Sample) -> Sequence[Array]:
+        return tuple(session.run(sample).values())
+
+    return run

@@ -1,0 +1,1 @@
+"""Promised figures, each measured afresh by `make show ROW=name`."""
