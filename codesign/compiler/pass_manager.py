@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import ClassVar, Protocol, final
 
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.diagnostics import InternalError
 from codesign.ir.relay.expr import Expr
 from codesign.ir.relay.module import Module
+from codesign.ir.relay.printer import print_module
 from codesign.ir.relay.wellformed import check_module
 
 
@@ -97,6 +99,17 @@ class PassManager:
     def _show(self, index: int, name: str, module: Module) -> None:
         if self.observe is not None:
             self.observe(index, name, module)
+
+
+def write_to(folder: Path) -> Callable[[int, str, Module], None]:
+    """Return an observer that writes `00-input.relay`, `01-<pass>.relay`, … into a folder."""
+
+    def observe(index: int, name: str, module: Module) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / f"{index:02d}-{name}.relay"
+        file.write_text(print_module(module), encoding="utf-8")
+
+    return observe
 
 
 def map_bodies(module: Module, transform: Callable[[Expr], Expr]) -> Module:

@@ -46,8 +46,6 @@ class EliminateCommonSubexpr:
 
     def _key(self, expr: Expr) -> Hashable | None:
         match expr:
-            case OpRef(name):
-                return name
             case Constant(value) if value.nbytes <= self.max_constant_bytes:
                 return value.dtype.str, value.shape, value.tobytes()
             case Call(OpRef(name), args, attrs):

@@ -86,9 +86,7 @@ def _fold(body: Expr, types: Mapping[Expr, Type]) -> Expr:
     taken = {layer.anchor for layer in layers.values()}
     for top, layer in tuple(layers.items()):
         layers[top] = _with_data(layer, types, uses, frozenset(layers))
-    changed = {
-        top: each for top, each in layers.items() if top is not each.anchor or each.data is not None
-    }
+    changed = {top: layer for top, layer in layers.items() if not _is_plain(top, layer)}
     if not changed:
         return body
     assert len(taken) == len(layers), "an anchor belongs to one layer"
@@ -103,6 +101,17 @@ def _fold(body: Expr, types: Mapping[Expr, Type]) -> Expr:
         return new
 
     return rewrite_pairs(body, rule)
+
+
+def _is_plain(top: Expr, layer: _Layer) -> bool:
+    """Whether a layer is an anchor alone, or an anchor and its bias: nothing is to be done."""
+    if layer.data is not None:
+        return False
+    match top:
+        case Call(OpRef("nn.bias_add"), (source, _)):
+            return source is layer.anchor
+        case _:
+            return top is layer.anchor
 
 
 def _layers(
