@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -204,7 +205,7 @@ def _runtime_objects(
 ) -> tuple[Path, ...]:
     """Return Verilator's own object files, compiled once for all configurations."""
     sources = RUNTIME_SOURCES + (WAVES_SOURCES if waves else ())
-    flags = (*COMPILER_FLAGS, f"-DVM_TRACE={int(waves)}", f"-DVM_TRACE_VCD={int(waves)}")
+    flags = (*COMPILER_FLAGS, "-O1", f"-DVM_TRACE={int(waves)}", f"-DVM_TRACE_VCD={int(waves)}")
     content = "\0".join((tools.identity, *sources, *flags)).encode()
     place = cache_dir / f"runtime-{hashlib.sha256(content).hexdigest()[:16]}"
     if not place.is_dir():
@@ -243,13 +244,13 @@ def _verilate(folder: Path, tools: Tools, *, waves: bool) -> None:
 def _compile(
     folder: Path, config: AccelConfig, tools: Tools, runtime: Sequence[Path], *, waves: bool
 ) -> None:
-    """Compile harness and model as one unit, so that the loop and the model are inlined."""
+    """Compile the model in two units at once: what runs every cycle, with the harness; the rest."""
     cpp = folder / "cpp"
-    unit = folder / "all.cpp"
-    parts = [*sorted(cpp.glob("Vaccel*.cpp")), HARNESS]
-    unit.write_text("".join(f'#include "{path.resolve()}"\n' for path in parts), encoding="utf-8")
     out = folder / "out"
     out.mkdir()
+    sources = sorted(cpp.glob("Vaccel*.cpp"))
+    slow = [path for path in sources if path.stem.endswith("__Slow")]
+    fast = [*(path for path in sources if path not in slow), HARNESS]
     defines = [
         f'-DACCEL_DIGEST="{config.digest}"',
         f"-DVM_TRACE={int(waves)}",
@@ -258,13 +259,30 @@ def _compile(
     clock = _clock_memory(cpp)
     if clock is not None and not waves:
         defines.append(f"-DACCEL_ONE_EVAL={clock}")
+    command = (tools.compiler, *COMPILER_FLAGS, *defines, "-I", str(cpp), *_includes(tools))
+
+    def unit(name: str, parts: Sequence[Path], *flags: str) -> str:
+        source, result = folder / f"{name}.cpp", folder / f"{name}.o"
+        text = "".join(f'#include "{path.resolve()}"\n' for path in parts)
+        source.write_text(text, encoding="utf-8")
+        _run(
+            [*command, *flags, "-c", str(source), "-o", str(result)],
+            f"compiling the simulator ({name})",
+        )
+        return str(result)
+
+    with ThreadPoolExecutor(2) as pool:
+        units = (
+            pool.submit(unit, "every_cycle", fast),
+            pool.submit(unit, "set_up", slow, "-O0"),
+        )
+        objects = [each.result() for each in units]
     _run(
         [
-            *(tools.compiler, *COMPILER_FLAGS, *defines),
-            *("-shared", "-pthread", "-I", str(cpp), *_includes(tools)),
-            *(str(unit), *map(str, runtime), "-o", str(out / LIBRARY)),
+            *(tools.compiler, "-shared", "-pthread", *objects, *map(str, runtime)),
+            *("-o", str(out / LIBRARY)),
         ],
-        "compiling the simulator",
+        "linking the simulator",
     )
 
 
