@@ -37,20 +37,35 @@ def build_on_cpu(subject: Subject, say: Say) -> OnCpu:
     CodesignError
         The network cannot be quantized or compiled.
     """
-    outputs = tuple(name for name, _ in subject.model.outputs)
-    say("compiling fp32 for the CPU")
-    fp32 = driver.compile(subject.model, target="cpu", outputs=outputs)
-    say(f"quantizing with {len(subject.calibration)} samples")
-    quantized = quantize(
-        optimize(subject.model.module), subject.calibration, evaluate=compiled_evaluator
-    )
-    say("compiling int8 for the CPU")
-    int8 = driver.compile(quantized, target="cpu", outputs=outputs)
+    fp32 = compile_fp32(subject, say)
+    quantized = quantize_subject(subject, say)
+    int8 = compile_int8(subject, quantized, say)
     return OnCpu(subject=subject, quantized=quantized, fp32=fp32, int8=int8)
 
 
-def build_on_accelerator(built: OnCpu, config: AccelConfig, say: Say) -> Executable:
-    """Compile the quantized network for the accelerator of a configuration.
+def compile_fp32(subject: Subject, say: Say) -> Executable:
+    """Compile a network as it was imported, for the CPU."""
+    say("compiling fp32 for the CPU")
+    return driver.compile(subject.model, target="cpu", outputs=_outputs(subject))
+
+
+def quantize_subject(subject: Subject, say: Say) -> Quantized:
+    """Quantize a network with its calibration samples."""
+    say(f"quantizing with {len(subject.calibration)} samples")
+    module = optimize(subject.model.module)
+    return quantize(module, subject.calibration, evaluate=compiled_evaluator)
+
+
+def compile_int8(subject: Subject, quantized: Quantized, say: Say) -> Executable:
+    """Compile a quantized network for the CPU."""
+    say("compiling int8 for the CPU")
+    return driver.compile(quantized, target="cpu", outputs=_outputs(subject))
+
+
+def compile_accel(
+    subject: Subject, quantized: Quantized, config: AccelConfig, say: Say
+) -> Executable:
+    """Compile a quantized network for the accelerator of a configuration, and the host.
 
     Raises
     ------
@@ -58,8 +73,11 @@ def build_on_accelerator(built: OnCpu, config: AccelConfig, say: Say) -> Executa
         A layer does not fit the configuration.
     """
     say("compiling int8 for the accelerator")
-    outputs = tuple(name for name, _ in built.subject.model.outputs)
-    return driver.compile(built.quantized, target="accel", config=config, outputs=outputs)
+    return driver.compile(quantized, target="accel", config=config, outputs=_outputs(subject))
+
+
+def _outputs(subject: Subject) -> tuple[str, ...]:
+    return tuple(name for name, _ in subject.model.outputs)
 
 
 def compiled_evaluator(module: Module) -> Callable[[Sample], Sequence[Array]]:

@@ -12,7 +12,7 @@ import numpy as np
 from codesign.accel.config import AccelConfig
 from codesign.ir.executable.executable import Executable
 from codesign.sim.simulator import Outcome
-from experiments.road.build import OnCpu, build_on_accelerator
+from experiments.road.build import OnCpu, compile_accel
 from experiments.road.devices import CycleProgress, Recorder, Say, device
 from experiments.road.disagreement import Disagreement, count_differing, first_disagreement
 from experiments.road.layers import LayerRow
@@ -59,10 +59,10 @@ class Comparison:
         return float((fp32.classes == int8.classes).mean())
 
     def error(self) -> float:
-        """Return the greatest |int8 - fp32| over the greatest |fp32|."""
+        """Return the root mean square of int8 - fp32 over that of fp32."""
         fp32 = self.stages[Stage.CPU_FP32].first_output
         int8 = self.stages[Stage.CPU_INT8].first_output
-        return float(np.abs(int8 - fp32).max() / max(float(np.abs(fp32).max()), 1e-30))
+        return float(np.linalg.norm(int8 - fp32) / max(float(np.linalg.norm(fp32)), 1e-30))
 
     def layers(self) -> tuple[LayerRow, ...]:
         """Return every layer of the accelerator's programs with its cycles."""
@@ -98,7 +98,7 @@ def compare(
         The network does not fit the configuration, or the RTL simulator cannot be built.
     """
     samples = built.subject.evaluation
-    executable = build_on_accelerator(built, config, say)
+    executable = compile_accel(built.subject, built.quantized, config, say)
     stages = {
         Stage.CPU_FP32: _on_host(Stage.CPU_FP32, built.fp32, built, say),
         Stage.CPU_INT8: _on_host(Stage.CPU_INT8, built.int8, built, say),

@@ -1,0 +1,77 @@
+"""`codesign compile`: a network as one file that runs without the compiler."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from codesign.cli.build import executable_for
+from codesign.cli.console import output, progress
+from codesign.cli.options import (
+    ConfigFile,
+    Json,
+    ModelArgument,
+    PresetName,
+    Shapes,
+    Target,
+    TargetName,
+    configuration,
+    shapes,
+)
+from codesign.ir.executable.archive import save
+from codesign.ir.executable.executable import Executable
+from experiments.road.subject import subject
+
+Out = Annotated[Path, typer.Option("--out", help="File to write.")]
+
+
+def compile_command(
+    model: ModelArgument,
+    *,
+    target: Target = TargetName.ACCEL,
+    preset: PresetName = None,
+    config: ConfigFile = None,
+    shape: Shapes = None,
+    out: Out = Path("build/network.codesign"),
+    as_json: Json = False,
+) -> int:
+    """Compile a network, say where every operator runs and why, and write one file.
+
+    Example: codesign compile digits --target accel --preset edge --out build/digits.codesign
+    """
+    chosen = configuration(preset, config).check()
+    judged = subject(model, samples=1, shapes=shapes(shape))
+    executable = executable_for(judged, target, chosen, progress().print)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    save(executable, out)
+    if as_json:
+        print(json.dumps(_json(executable, out), indent=2))
+    else:
+        output().print(_table(executable))
+        output().print(f"wrote {out}, {out.stat().st_size:,} bytes", soft_wrap=True)
+    return 0
+
+
+def _table(executable: Executable) -> Table:
+    table = Table("operator", "name", "runs on", "step", "why not on the accelerator", box=None)
+    for each in executable.placements:
+        table.add_row(each.operator, each.name[-40:], each.unit, each.step, each.reason)
+    return table
+
+
+def _json(executable: Executable, out: Path) -> dict[str, object]:
+    rows = [
+        {
+            "operator": each.operator,
+            "name": each.name,
+            "unit": each.unit,
+            "step": each.step,
+            "reason": each.reason,
+        }
+        for each in executable.placements
+    ]
+    return {"file": str(out), "size_bytes": out.stat().st_size, "placements": rows}

@@ -1,0 +1,69 @@
+"""The command line: finds the command, turns mistakes into text and an exit code.
+
+Exit codes: 0 done; 1 the user's mistake in what was given, or a check that failed; 2 wrong usage
+of the command line; 3 a fault of this program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final
+
+import typer
+
+from codesign.cli.compare import compare
+from codesign.cli.compile import compile_command
+from codesign.cli.doctor import doctor
+from codesign.cli.rtl import rtl
+from codesign.cli.run import run
+from codesign.cli.trace import trace
+from codesign.diagnostics import CodesignError
+
+INTERNAL_ERROR: Final = 3
+
+app = typer.Typer(
+    name="codesign",
+    help="A tensor accelerator and its compiler from one configuration: compile a network, run it "
+    "on the CPU, on the simulators and on the circuit itself, and compare.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command("run")(run)
+app.command("compare")(compare)
+app.command("compile")(compile_command)
+app.command("rtl")(rtl)
+app.command("trace")(trace)
+app.command("doctor")(doctor)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code; `arguments` default to the process's."""
+    try:
+        result = app(args=None if arguments is None else list(arguments), prog_name="codesign")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except CodesignError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except Exception as error:
+        print(_internal(error), file=sys.stderr)
+        return INTERNAL_ERROR
+    return int(result or 0)
+
+
+def _internal(error: Exception) -> str:
+    if "CODESIGN_TRACEBACK" in os.environ:
+        return traceback.format_exc()
+    return (
+        f"internal error: {type(error).__name__}: {error}\n"
+        "help: this is a fault of codesign, not yours; set CODESIGN_TRACEBACK=1 to see where"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

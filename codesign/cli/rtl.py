@@ -1,0 +1,58 @@
+"""`codesign rtl`: the Verilog of a configuration, and its simulator as a library."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from codesign.cli.console import output, progress
+from codesign.cli.options import ConfigFile, Json, PresetName, configuration
+from experiments.road.devices import simulator_library
+from hardware.generate import generate
+
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder to write. Default: build/rtl/<preset>.")
+]
+WithSimulator = Annotated[
+    bool, typer.Option("--simulator", help="Also build the Verilated simulator, libaccel.so.")
+]
+
+
+def rtl(
+    *,
+    preset: PresetName = None,
+    config: ConfigFile = None,
+    out: Out = None,
+    simulator: WithSimulator = False,
+    as_json: Json = False,
+) -> int:
+    """Write the Verilog of a configuration: accelerator, manifest, contract for other languages.
+
+    Example: codesign rtl --preset edge --out build/rtl/edge
+    """
+    chosen = configuration(preset, config).check()
+    folder = out or Path("build/rtl") / (preset or (config.stem if config else "base"))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".rtl-") as temporary:
+        generate(chosen, Path(temporary))
+        if simulator:
+            library = simulator_library(chosen, progress().print)
+            shutil.copy2(library, temporary)
+        written = _move(Path(temporary), folder)
+    if as_json:
+        print(json.dumps({"digest": chosen.digest, "files": [str(path) for path in written]}))
+    else:
+        for path in written:
+            output().print(f"{path}  {path.stat().st_size:,} bytes", soft_wrap=True)
+    return 0
+
+
+def _move(source: Path, target: Path) -> list[Path]:
+    """Replace the files of `target` one by one; each is whole at every moment."""
+    target.mkdir(exist_ok=True)
+    return [path.replace(target / path.name) for path in sorted(source.iterdir())]
