@@ -32,7 +32,7 @@ from codesign.ir.relay.expr import (
 )
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType, TupleType, Type, type_text
-from codesign.ir.relay.visit import free_variables, use_counts
+from codesign.ir.relay.visit import children, free_variables, use_counts
 from codesign.ops.operator import Value
 from codesign.ops.table import operator
 
@@ -75,7 +75,7 @@ class Interpreter:
 
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._use_counts: dict[Expr, dict[Expr, int]] = {}
+        self._needs = _Needs()
 
     def run(self, **inputs: Array) -> Value:
         """Return what `main` makes of its inputs, given by the names of its parameters.
@@ -110,7 +110,7 @@ class Interpreter:
             An argument does not fit its parameter, or an operator refuses its values.
         """
         _check_arguments(function, args)
-        machine = _Machine(self._module, self._use_counts, observe)
+        machine = _Machine(self._module, self._needs, observe)
         result = machine.run(function.body, dict(zip(function.params, args, strict=True)))
         if isinstance(result, Closure):
             raise CodesignError.of("the result is a function, not a value")
@@ -139,17 +139,52 @@ def value_type(value: Value) -> Type:
     return TensorType(value.shape, DType.of(value.dtype))
 
 
+class _Needs:
+    """What nodes need of an activation, kept between activations.
+
+    A function literal needs the values of its free variables, not the nodes of its body.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[Expr, dict[Expr, int]] = {}
+        self._free: dict[Function, tuple[Var, ...]] = {}
+
+    def free_variables(self, function: Function) -> tuple[Var, ...]:
+        if function not in self._free:
+            self._free[function] = free_variables(function)
+        return self._free[function]
+
+    def use_counts(self, body: Expr) -> dict[Expr, int]:
+        """Return how often each node is needed in one activation of the body."""
+        if body not in self._counts:
+            self._counts[body] = use_counts(body, below=self._below)
+        return dict(self._counts[body])
+
+    def _below(self, node: Expr) -> tuple[Expr, ...]:
+        return self.free_variables(node) if isinstance(node, Function) else children(node)
+
+    def consumed(self, node: Expr) -> tuple[Expr, ...]:
+        """Return what an evaluated node needs no more; a `let` has released its value before."""
+        match node:
+            case Let(_, _, body):
+                return (body,)
+            case Call(OpRef(), args):
+                return args
+            case _:
+                return self._below(node)
+
+
 class _Machine:
     """An explicit stack of activations; each step works on the topmost."""
 
     def __init__(
         self,
         module: Module,
-        counts: dict[Expr, dict[Expr, int]],
+        needs: _Needs,
         observe: Observer | None,
     ) -> None:
         self._module = module
-        self._counts = counts
+        self._needs = needs
         self._observe = observe
         self._activations: list[_Activation] = []
 
@@ -168,11 +203,9 @@ class _Machine:
             self._finish(caller, caller.stack[-1], result)
 
     def _enter(self, body: Expr, environment: Mapping[Var, _Result]) -> None:
-        if body not in self._counts:
-            self._counts[body] = use_counts(body)
         values: dict[Expr, _Result] = {}
         values.update(iter(environment.items()))
-        activation = _Activation(body, values, dict(self._counts[body]), [body])
+        activation = _Activation(body, values, self._needs.use_counts(body), [body])
         self._activations.append(activation)
         if self._observe is not None:
             for var, value in environment.items():
@@ -197,7 +230,7 @@ class _Machine:
             case GlobalVar(name, span):
                 self._finish(activation, node, Closure(self._global(name, span), {}))
             case Function():
-                self._finish(activation, node, _closure(node, activation))
+                self._finish(activation, node, self._closure(node, activation))
             case Let():
                 self._let(activation, node)
             case If():
@@ -225,7 +258,7 @@ class _Machine:
         activation.values[node] = result
         if not isinstance(node, Let | GlobalVar | Function):
             self._report(node, result)
-        for child in _consumed(node):
+        for child in self._needs.consumed(node):
             _release(activation, child)
 
     def _global(self, name: str, span: Span | None) -> Function:
@@ -233,6 +266,15 @@ class _Machine:
         if function is None:
             raise _problem(f"no function is named @{name}", span)
         return function
+
+    def _closure(self, function: Function, activation: _Activation) -> Closure:
+        """Return the function with the values of its variables; its own name means itself."""
+        captured: dict[Var, _Result] = {}
+        closure = Closure(function, captured)
+        for var in self._needs.free_variables(function):
+            known = activation.values.get(var)
+            captured[var] = closure if known is None else known
+        return closure
 
     def _let(self, activation: _Activation, let: Let) -> None:
         if let not in activation.bound:
@@ -286,37 +328,11 @@ def _placed(diagnostic: Diagnostic, span: Span | None) -> Diagnostic:
     return diagnostic if diagnostic.span is not None else replace(diagnostic, span=span)
 
 
-def _consumed(node: Expr) -> tuple[Expr, ...]:
-    """Return what a node needed and now needs no more; a `let` has released its value before."""
-    match node:
-        case Call(callee, args):
-            return args if isinstance(callee, OpRef) else (callee, *args)
-        case Tuple(fields):
-            return fields
-        case Project(value):
-            return (value,)
-        case Let(_, _, body):
-            return (body,)
-        case If(condition, then, otherwise):
-            return (condition, then, otherwise)
-        case _:
-            return ()
-
-
 def _release(activation: _Activation, node: Expr) -> None:
     left = activation.uses[node] - 1
     activation.uses[node] = left
     if left == 0 and not isinstance(node, Constant):
         activation.values.pop(node, None)
-
-
-def _closure(function: Function, activation: _Activation) -> Closure:
-    captured: dict[Var, _Result] = {}
-    closure = Closure(function, captured)
-    for var in free_variables(function):
-        known = activation.values.get(var)
-        captured[var] = closure if known is None else known
-    return closure
 
 
 def _fields(fields: tuple[Expr, ...], activation: _Activation) -> Value:

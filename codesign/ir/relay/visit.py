@@ -28,6 +28,9 @@ from codesign.ir.relay.module import Module
 Rule: TypeAlias = Callable[[Expr], Expr]
 """Sees a node whose children are rewritten; returns it or what takes its place."""
 
+Below: TypeAlias = Callable[[Expr], tuple[Expr, ...]]
+"""Says which nodes lie below a node."""
+
 PairRule: TypeAlias = Callable[[Expr, Expr], Expr]
 """Sees the original node too: `rule(original, rebuilt)`; facts are known about the original."""
 
@@ -84,15 +87,18 @@ def _as_var(expr: Expr) -> Var:
     return expr
 
 
-def post_order(*roots: Expr) -> Iterator[Expr]:
-    """Yield every node once, its children before it; binders and callees are nodes too."""
+def post_order(*roots: Expr, below: Below = children) -> Iterator[Expr]:
+    """Yield every node once, its children before it; binders and callees are nodes too.
+
+    `below` says what lies below a node where it is not all its children.
+    """
     visited: set[Expr] = set()
     stack: list[tuple[Expr, Iterator[Expr]]] = []
     for root in roots:
         if root in visited:
             continue
         visited.add(root)
-        stack.append((root, iter(children(root))))
+        stack.append((root, iter(below(root))))
         while stack:
             node, pending = stack[-1]
             child = next((each for each in pending if each not in visited), None)
@@ -101,7 +107,7 @@ def post_order(*roots: Expr) -> Iterator[Expr]:
                 yield node
             else:
                 visited.add(child)
-                stack.append((child, iter(children(child))))
+                stack.append((child, iter(below(child))))
 
 
 def rewrite_pairs(expr: Expr, rule: PairRule) -> Expr:
@@ -167,12 +173,15 @@ def free_variables(expr: Expr) -> tuple[Var, ...]:
     return tuple(var for var in seen if var not in bound)
 
 
-def use_counts(*roots: Expr) -> dict[Expr, int]:
-    """Return for each node how many places refer to it; roots count one more each."""
+def use_counts(*roots: Expr, below: Below = children) -> dict[Expr, int]:
+    """Return for each node how many places refer to it; roots count one more each.
+
+    `below` is that of `post_order`.
+    """
     counts: dict[Expr, int] = {}
-    for node in post_order(*roots):
+    for node in post_order(*roots, below=below):
         counts.setdefault(node, 0)
-        for child in children(node):
+        for child in below(node):
             counts[child] = counts.get(child, 0) + 1
     for root in roots:
         counts[root] += 1
