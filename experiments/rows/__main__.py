@@ -1,0 +1,43 @@
+"""Measure one promised figure: python -m experiments.rows NAME; the last line is the figure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from codesign.diagnostics import CodesignError
+from experiments.rows.cpu_time import road_cpu
+from experiments.rows.demo_time import road_demo
+from experiments.rows.measurement import CONSOLE, Measurement
+from experiments.rows.road import road_bitexact, road_cycles, road_fp32, road_top1
+
+ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
+    {
+        "road-bitexact": road_bitexact,
+        "road-cycles": road_cycles,
+        "road-fp32": road_fp32,
+        "road-top1": road_top1,
+        "road-demo": road_demo,
+        "road-cpu": road_cpu,
+    }
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Measure the named row; exit 1 where it cannot be measured, 2 where there is none such."""
+    if len(arguments) != 1 or arguments[0] not in ROWS:
+        CONSOLE.print(f"usage: make show ROW=name, one of: {', '.join(ROWS)}")
+        return 2
+    try:
+        measured = ROWS[arguments[0]]()
+    except CodesignError as error:
+        CONSOLE.print(str(error), markup=False)
+        return 1
+    sys.stdout.write(measured.line(arguments[0]) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
