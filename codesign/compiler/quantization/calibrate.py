@@ -27,6 +27,7 @@ from codesign.dtypes import Array
 from codesign.ir.relay.expr import Expr, Tuple
 from codesign.ir.relay.expr import Function as RelayFunction
 from codesign.ir.relay.module import Module
+from codesign.ir.relay.visit import use_counts
 
 Sample: TypeAlias = Mapping[str, Array]
 """The network's inputs by name."""
@@ -116,11 +117,15 @@ def calibrate(
             "the network gives values that are not finite on the samples",
             help="look at the samples; quantization cannot choose a range for infinity or NaN",
         )
-    return Calibration(histograms, _params(plan, histograms, config), count)
+    params = _params(plan, use_counts(main.body), histograms, config)
+    return Calibration(histograms, params, count)
 
 
 def _params(
-    plan: Plan, histograms: Mapping[Expr, Histogram], config: QuantizationConfig
+    plan: Plan,
+    uses: Mapping[Expr, int],
+    histograms: Mapping[Expr, Histogram],
+    config: QuantizationConfig,
 ) -> dict[Expr, QuantParams]:
     classes = _classes(plan, histograms)
     readers = _readers(plan)
@@ -129,7 +134,8 @@ def _params(
         sources = [m for m in members if not isinstance(plan.forms.get(m), Same | Join)]
         found = []
         for node in sources:
-            function = _only_function(readers.get(node, [])) if len(members) == 1 else None
+            is_private = len(members) == 1 and uses[node] == 1
+            function = _only_function(readers.get(node, [])) if is_private else None
             found.append(choose(histograms[node], config, function))
         chosen = found[0]
         if len(found) > 1:

@@ -37,7 +37,7 @@ class Histogram:
         self.least = min(self.least, float(finite.min()))
         self.greatest = max(self.greatest, float(finite.max()))
         self._widen(max(abs(self.least), abs(self.greatest)))
-        positions = np.floor((finite + self.half_width) / self.bin_width).astype(np.int64)
+        positions = np.floor(finite / self.bin_width).astype(np.int64) + self.counts.size // 2
         self.counts += np.bincount(positions, minlength=self.counts.size)
 
     @property

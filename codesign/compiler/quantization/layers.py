@@ -23,7 +23,7 @@ from codesign.dtypes import Array
 GREATEST_WEIGHT: Final = 127
 _BIAS_LIMIT: Final = 2.0**30
 _ACCUMULATOR_LIMIT: Final = 2**31 - 1
-_LEAST_FACTOR: Final = 2.0**-20
+_LEAST_FACTOR: Final = 2.0**-30
 
 
 class NoIntegerLayerError(ValueError):
@@ -56,7 +56,7 @@ def integer_layer(
     narrow = np.max(np.abs(values), axis=1, initial=0.0) / GREATEST_WEIGHT
     scales = np.maximum(narrow, _LEAST_FACTOR * result.scale / source.scale)
     needed = np.abs(bias) / (source.scale * _BIAS_LIMIT)
-    widened = int(np.count_nonzero(needed > scales))
+    widened = int(np.count_nonzero((needed > narrow) & (narrow > 0)))
     scales = np.maximum(scales, needed)
     codes = np.clip(np.rint(values / scales[:, None]), -GREATEST_WEIGHT, GREATEST_WEIGHT)
     biases = np.rint(bias / (source.scale * scales))

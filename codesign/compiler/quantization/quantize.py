@@ -131,7 +131,7 @@ def _layer(
         high=params.high,
         scale=params.scale,
         zero_point=params.zero_point,
-        clipped=histogram.outside(params.low, params.high),
+        clipped=histogram.outside(params.low - params.scale / 2, params.high + params.scale / 2),
         values=int(histogram.counts.sum()),
         sqnr_db=errors.get(key),
         notes=realizer.notes.get(key, ()),
