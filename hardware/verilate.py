@@ -157,17 +157,28 @@ def build_simulator(
     place = cache_dir / _key(config, tools, waves=waves) / LIBRARY
     if place.is_file():
         return place
-    runtime = _runtime_objects(cache_dir, tools, say, waves=waves)
     with tempfile.TemporaryDirectory(dir=cache_dir, prefix="build-") as name:
         folder = Path(name)
         say("generating Verilog")
         generate(config, folder / "rtl", arm="simulation")
-        say("verilating")
-        _verilate(folder, tools, waves=waves)
-        say("compiling the simulator (some 10 s)")
-        _compile(folder, config, tools, runtime, waves=waves)
-        _publish(folder / "out", place.parent)
+        library = build_library(folder, config.digest, cache_dir, say, waves=waves)
+        _publish(library.parent, place.parent)
     return place
+
+
+def build_library(
+    folder: Path, digest: str, cache_dir: Path, say: Progress, *, waves: bool = False
+) -> Path:
+    """Return the library of the Verilog files in `folder / "rtl"`; all work happens in `folder`.
+
+    The Verilog has the ports of the accelerator. Verilator's own objects are kept in `cache_dir`.
+    """
+    tools = find_tools()
+    runtime = _runtime_objects(cache_dir, tools, say, waves=waves)
+    say("verilating")
+    _verilate(folder, tools, waves=waves)
+    say("compiling the simulator (some 10 s)")
+    return _compile(folder, digest, tools, runtime, waves=waves)
 
 
 def _say_nothing(_: str) -> None:
@@ -242,8 +253,8 @@ def _verilate(folder: Path, tools: Tools, *, waves: bool) -> None:
 
 
 def _compile(
-    folder: Path, config: AccelConfig, tools: Tools, runtime: Sequence[Path], *, waves: bool
-) -> None:
+    folder: Path, digest: str, tools: Tools, runtime: Sequence[Path], *, waves: bool
+) -> Path:
     """Compile the model in two units at once: what runs every cycle, with the harness; the rest."""
     cpp = folder / "cpp"
     out = folder / "out"
@@ -252,7 +263,7 @@ def _compile(
     slow = [path for path in sources if path.stem.endswith("__Slow")]
     fast = [*(path for path in sources if path not in slow), HARNESS]
     defines = [
-        f'-DACCEL_DIGEST="{config.digest}"',
+        f'-DACCEL_DIGEST="{digest}"',
         f"-DVM_TRACE={int(waves)}",
         f"-DVM_TRACE_VCD={int(waves)}",
     ]
@@ -284,6 +295,7 @@ def _compile(
         ],
         "linking the simulator",
     )
+    return out / LIBRARY
 
 
 def _clock_memory(cpp: Path) -> str | None:
