@@ -20,10 +20,14 @@ from typing import Final, TypeAlias, final
 
 import numpy as np
 
+from codesign.compiler.frontend.relay_constants import (
+    metadata_constant,
+    number_constant,
+    special_constant,
+)
 from codesign.compiler.frontend.relay_lexer import Lexed, Token, TokenKind, lex
-from codesign.compiler.frontend.token_stream import TokenStream, joined
-from codesign.diagnostics import CodesignError, Problem, Span
-from codesign.dtypes import DType
+from codesign.compiler.frontend.token_stream import TokenStream, joined, mistake
+from codesign.diagnostics import Span
 from codesign.ir.relay.attrs_text import attrs_from_values
 from codesign.ir.relay.expr import (
     Attrs,
@@ -39,7 +43,7 @@ from codesign.ir.relay.expr import (
     Tuple,
     Var,
 )
-from codesign.ir.relay.literal import CONSTANTS, SUFFIXES, from_metadata
+from codesign.ir.relay.literal import CONSTANTS
 from codesign.ir.relay.module import Module
 from codesign.ops.table import default_attrs, operator
 
@@ -62,9 +66,6 @@ _INFIX: Final = {
 }
 """Precedence and operator of each infix sign; all group to the left."""
 
-_DIGITS_LIMIT: Final = 20
-"""No integer of 64 bits has more digits."""
-
 _HIGHER_ORDER: Final = frozenset(
     {"type", "match", "extern", "ref", "ref_read", "ref_write", "free_var", "else", "def"}
 )
@@ -85,12 +86,12 @@ def parse_module(text: str, source: str = "<text>") -> Module:
         found = "none" if lexed.version is None else repr(lexed.version)
         what = "a module begins with its version"
         advice = f'write #[version = "{_VERSION}"] first'
-        raise _mistake(what, stream.peek.span, f"found {found}, expected {_VERSION!r}", advice)
+        raise mistake(what, stream.peek.span, f"found {found}, expected {_VERSION!r}", advice)
     functions: dict[str, Function] = {}
     while stream.peek.kind is not TokenKind.END:
         name = _definition(stream)
         if name.text in functions:
-            raise _mistake(f"@{name.text} is defined twice", name.span)
+            raise mistake(f"@{name.text} is defined twice", name.span)
         functions[name.text] = _Parser(stream, lexed).global_function(name)
     return Module(functions)
 
@@ -114,9 +115,9 @@ def parse_expr(text: str, source: str = "<text>") -> Expr:
 def _definition(stream: TokenStream) -> Token:
     word = stream.take()
     if word.kind is TokenKind.WORD and word.text in ("type", "extern"):
-        raise _mistake("data types are not read yet", word.span)
+        raise mistake("data types are not read yet", word.span)
     if word.kind is not TokenKind.WORD or word.text != "def":
-        raise _mistake("a module is made of definitions", word.span, help_text="write def @main")
+        raise mistake("a module is made of definitions", word.span, help_text="write def @main")
     return stream.expect_kind(TokenKind.GLOBAL)
 
 
@@ -228,7 +229,7 @@ class _Parser:
         values = self._scope.get(name)
         if not values:
             written = name if name.startswith("%") else f"%{name}"
-            raise _mistake(f"{written} is not defined here", token.span)
+            raise mistake(f"{written} is not defined here", token.span)
         return values[-1]
 
     # --- operators and calls ----------------------------------------------------------------------
@@ -287,7 +288,7 @@ class _Parser:
             case TokenKind.GLOBAL:
                 return GlobalVar(token.text, token.span)
             case TokenKind.NUMBER:
-                return _number(token, negative=False)
+                return number_constant(token, negative=False)
             case TokenKind.WORD:
                 return (yield self._word(token))
             case TokenKind.MARK if token.text == "(":
@@ -310,11 +311,11 @@ class _Parser:
             case "True" | "False":
                 return Constant(np.asarray(token.text == "True"), token.span)
             case "inff" | "nan":
-                return _special(token, negative=False)
+                return special_constant(token, negative=False)
             case "meta":
                 return self._meta(token)
             case word if word in _HIGHER_ORDER:
-                raise _mistake(f"{word!r} begins no expression that is read yet", token.span)
+                raise mistake(f"{word!r} begins no expression that is read yet", token.span)
             case _:
                 operator(token.text, token.span)
                 return OpRef(token.text, token.span)
@@ -325,9 +326,9 @@ class _Parser:
             negative = not negative
         number = self._stream.take()
         if number.kind is TokenKind.NUMBER:
-            return _number(number, negative=negative)
+            return number_constant(number, negative=negative)
         if number.kind is TokenKind.WORD and number.text in ("inff", "nan"):
-            return _special(number, negative=negative)
+            return special_constant(number, negative=negative)
         raise self._stream.unexpected("a number after the sign", number)
 
     def _parenthesis(self, start: Token) -> _Step:
@@ -383,7 +384,7 @@ class _Parser:
         self._stream.expect_mark("=")
         value = self._stream.attribute_value()
         if not isinstance(value, int | str):
-            raise _mistake("a function's attribute is a whole number or a string", name.span)
+            raise mistake("a function's attribute is a whole number or a string", name.span)
         attributes[name.text] = value
 
     def _meta(self, token: Token) -> Expr:
@@ -395,9 +396,9 @@ class _Parser:
         end = self._stream.expect_mark("]")
         span = joined(token.span, end.span)
         if key.text != CONSTANTS:
-            raise _mistake(f"metadata of kind {key.text} is not read yet", key.span)
+            raise mistake(f"metadata of kind {key.text} is not read yet", key.span)
         if index not in self._constants:
-            self._constants[index] = _metadata_constant(self._lexed.metadata, index, span)
+            self._constants[index] = metadata_constant(self._lexed.metadata, index, span)
         return self._constants[index]
 
 
@@ -411,79 +412,14 @@ def _reduce(operands: list[Expr], sign: Token) -> None:
 def _attrs(callee: Expr, values: Mapping[str, object], span: Span) -> Attrs | None:
     if not isinstance(callee, OpRef):
         if values:
-            raise _mistake("only operators have attributes", span, f"found {next(iter(values))}")
+            raise mistake("only operators have attributes", span, f"found {next(iter(values))}")
         return None
     record = operator(callee.name, callee.span)
     if not values:
         return default_attrs(record)
     if record.attrs is None:
-        raise _mistake(f"{callee.name} has no attributes", span, f"found {next(iter(values))}")
+        raise mistake(f"{callee.name} has no attributes", span, f"found {next(iter(values))}")
     try:
         return attrs_from_values(record.attrs, values)
     except ValueError as error:
-        raise _mistake(f"{callee.name} has other attributes", span, str(error)) from error
-
-
-def _number(token: Token, *, negative: bool) -> Constant:
-    digits, suffix = _split_number(token)
-    text = f"-{digits}" if negative else digits
-    is_float = suffix.startswith("f") or not digits.isdigit()
-    if is_float and suffix.startswith("i"):
-        raise _mistake("an integer has a fraction or an exponent", token.span)
-    dtype = SUFFIXES.get(suffix) or (DType.FLOAT32 if is_float else _fitting(text))
-    if dtype.is_float:
-        with np.errstate(over="ignore"):
-            return Constant(np.asarray(np.float64(text)).astype(dtype.numpy), token.span)
-    if len(digits) > _DIGITS_LIMIT or not dtype.minimum <= int(text) <= dtype.maximum:
-        limits = f"{dtype} is from {dtype.minimum} to {dtype.maximum}"
-        raise _mistake(f"{text} does not fit its type", token.span, limits)
-    return Constant(np.asarray(int(text), dtype.numpy), token.span)
-
-
-def _fitting(text: str) -> DType:
-    if len(text) > _DIGITS_LIMIT:
-        return DType.INT64
-    fits = DType.INT32.minimum <= int(text) <= DType.INT32.maximum
-    return DType.INT32 if fits else DType.INT64
-
-
-def _split_number(token: Token) -> tuple[str, str]:
-    text = token.text
-    at = next((i for i, character in enumerate(text) if character in "if"), len(text))
-    digits, suffix = text[:at], text[at:]
-    if suffix not in (*SUFFIXES, "", "f"):
-        raise _mistake(
-            f"{suffix!r} is no suffix of a number",
-            token.span,
-            help_text=f"there is {', '.join(SUFFIXES)}",
-        )
-    return digits, suffix
-
-
-def _special(token: Token, *, negative: bool) -> Constant:
-    value = np.inf if token.text == "inff" else np.nan
-    return Constant(np.asarray(-value if negative else value, np.float32), token.span)
-
-
-def _metadata_constant(table: dict[str, object] | None, index: int, span: Span) -> Constant:
-    if table is None:
-        raise _mistake(
-            "the text has no metadata table",
-            span,
-            f"meta[{CONSTANTS}][{index}] refers to it",
-            "print the module with its metadata, or append its #[metadata] section",
-        )
-    entries = table.get(CONSTANTS)
-    if not isinstance(entries, list) or index >= len(entries):
-        count = len(entries) if isinstance(entries, list) else 0
-        raise _mistake("the metadata table has no such entry", span, f"it has {count} constants")
-    try:
-        return Constant(from_metadata(entries[index]), span)
-    except ValueError as error:
-        raise _mistake("an entry of the metadata table is broken", span, str(error)) from error
-
-
-def _mistake(
-    what: str, span: Span | None, found: str = "", help_text: str | None = None
-) -> CodesignError:
-    return CodesignError(Problem(what=what, found=found, span=span, help=help_text))
+        raise mistake(f"{callee.name} has other attributes", span, str(error)) from error

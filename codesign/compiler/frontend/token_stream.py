@@ -27,6 +27,13 @@ _DIGITS_LIMIT: Final = 18
 """How many digits a length or an index may have."""
 
 
+def mistake(
+    what: str, span: Span | None, found: str = "", help_text: str | None = None
+) -> CodesignError:
+    """Return an error with its place in the text."""
+    return CodesignError(Problem(what=what, found=found, span=span, help=help_text))
+
+
 class TokenStream:
     """Takes tokens from the front; every refusal has the place of the token that is refused."""
 
