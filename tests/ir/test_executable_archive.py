@@ -94,14 +94,14 @@ def test_a_changed_manifest_is_refused(data: bytes) -> None:
         head["executable"]["steps"][0]["python"] = "import os"
 
     def early(head: dict[str, Any]) -> None:
-        head["executable"]["steps"].reverse()
+        head["executable"]["steps"][0]["inputs"] = ["value1"]
 
     for edit, message in (
         (wrong_version, "has format version 99"),
         (outside, "lies outside its segment"),
         (wrong_kind, "results is malformed"),
         (extra, r"steps\[0\] is malformed"),
-        (early, ""),
+        (early, "reads 'value1' too early"),
     ):
         with pytest.raises(CodesignError, match=message):
             from_bytes(_manifest(data, edit))

@@ -166,6 +166,8 @@ def meaning(results: tuple[Expr, ...], values: dict[Expr, Array]) -> tuple[Array
         match node:
             case Constant(value=value):
                 known[node] = value
+            case Tuple(fields=fields):
+                known[node] = tuple(known[each] for each in fields)
             case Call(callee=OpRef(name=name), args=args, attrs=attrs):
                 arrays = [known[arg] for arg in args]
                 reference = operator(name).reference

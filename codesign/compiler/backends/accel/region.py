@@ -192,7 +192,8 @@ class _Plan:
         if not isinstance(attrs, QConv2DAttrs) or not isinstance(weight, Constant):
             return (None,)
         _, inputs, kh, kw = weight.value.shape
-        if attrs.groups > 1 or kh * kw == 1 or 2 * inputs > self.config.block_in:
+        roomy = kh * kw <= min(self.config.inp_depth, self.config.wgt_depth) // 2
+        if attrs.groups > 1 or kh * kw == 1 or (2 * inputs > self.config.block_in and roomy):
             return (None,)
         _, left, _, right = attrs.padding
         columns = Patches(
@@ -207,7 +208,7 @@ class _Plan:
             dilation=attrs.dilation,
             padding=attrs.padding,
         )
-        return (None, columns, window)
+        return (None, window) if kh == 1 else (None, columns, window)
 
     def _source(
         self,
