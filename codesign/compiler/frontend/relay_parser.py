@@ -14,12 +14,13 @@ that a loop runs, so that no nesting of the text exhausts Python's stack.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
 import numpy as np
 
+from codesign.compiler.frontend.relay_calls import INFIX, call_attrs, reduce_infix
 from codesign.compiler.frontend.relay_constants import (
     metadata_constant,
     number_constant,
@@ -27,10 +28,7 @@ from codesign.compiler.frontend.relay_constants import (
 )
 from codesign.compiler.frontend.relay_lexer import Lexed, Token, TokenKind, lex
 from codesign.compiler.frontend.token_stream import TokenStream, joined, mistake
-from codesign.diagnostics import Span
-from codesign.ir.relay.attrs_text import attrs_from_values
 from codesign.ir.relay.expr import (
-    Attrs,
     Call,
     Constant,
     Expr,
@@ -45,26 +43,12 @@ from codesign.ir.relay.expr import (
 )
 from codesign.ir.relay.literal import CONSTANTS
 from codesign.ir.relay.module import Module
-from codesign.ops.table import default_attrs, operator
+from codesign.ops.table import operator
 
 _Step: TypeAlias = Generator["_Step", Expr, Expr]
 """A part of the parser: yields the parts that it needs, is sent their results, returns its own."""
 
 _VERSION: Final = "0.0.5"
-
-_INFIX: Final = {
-    "*": (12, "multiply"),
-    "/": (12, "divide"),
-    "+": (10, "add"),
-    "-": (10, "subtract"),
-    "<": (8, "less"),
-    "<=": (8, "less_equal"),
-    ">": (8, "greater"),
-    ">=": (8, "greater_equal"),
-    "==": (7, "equal"),
-    "!=": (7, "not_equal"),
-}
-"""Precedence and operator of each infix sign; all group to the left."""
 
 _HIGHER_ORDER: Final = frozenset(
     {"type", "match", "extern", "ref", "ref_read", "ref_write", "free_var", "else", "def"}
@@ -239,9 +223,9 @@ class _Parser:
         signs: list[Token] = []
         while True:
             sign = self._stream.peek
-            precedence = _INFIX[sign.text][0] if self._stream.is_mark(*_INFIX) else 0
-            while signs and _INFIX[signs[-1].text][0] >= precedence:
-                _reduce(operands, signs.pop())
+            precedence = INFIX[sign.text][0] if self._stream.is_mark(*INFIX) else 0
+            while signs and INFIX[signs[-1].text][0] >= precedence:
+                reduce_infix(operands, signs.pop())
             if not precedence:
                 return operands[0]
             signs.append(self._stream.take())
@@ -274,7 +258,7 @@ class _Parser:
                 break
         end = self._stream.expect_mark(")")
         span = joined(start.span, end.span)
-        return Call(callee, tuple(args), _attrs(callee, values, span), span)
+        return Call(callee, tuple(args), call_attrs(callee, values, span), span)
 
     # --- atoms ------------------------------------------------------------------------------------
 
@@ -400,26 +384,3 @@ class _Parser:
         if index not in self._constants:
             self._constants[index] = metadata_constant(self._lexed.metadata, index, span)
         return self._constants[index]
-
-
-def _reduce(operands: list[Expr], sign: Token) -> None:
-    right, left = operands.pop(), operands.pop()
-    name = _INFIX[sign.text][1]
-    span = sign.span if left.span is None else joined(left.span, right.span or sign.span)
-    operands.append(Call(OpRef(name, sign.span), (left, right), None, span))
-
-
-def _attrs(callee: Expr, values: Mapping[str, object], span: Span) -> Attrs | None:
-    if not isinstance(callee, OpRef):
-        if values:
-            raise mistake("only operators have attributes", span, f"found {next(iter(values))}")
-        return None
-    record = operator(callee.name, callee.span)
-    if not values:
-        return default_attrs(record)
-    if record.attrs is None:
-        raise mistake(f"{callee.name} has no attributes", span, f"found {next(iter(values))}")
-    try:
-        return attrs_from_values(record.attrs, values)
-    except ValueError as error:
-        raise mistake(f"{callee.name} has other attributes", span, str(error)) from error

@@ -1,0 +1,52 @@
+"""Calls of Relay text: what infix signs mean, and the attributes of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from codesign.compiler.frontend.relay_lexer import Token
+from codesign.compiler.frontend.token_stream import joined, mistake
+from codesign.diagnostics import Span
+from codesign.ir.relay.attrs_text import attrs_from_values
+from codesign.ir.relay.expr import Attrs, Call, Expr, OpRef
+from codesign.ops.table import operator
+
+INFIX: Final = {
+    "*": (12, "multiply"),
+    "/": (12, "divide"),
+    "+": (10, "add"),
+    "-": (10, "subtract"),
+    "<": (8, "less"),
+    "<=": (8, "less_equal"),
+    ">": (8, "greater"),
+    ">=": (8, "greater_equal"),
+    "==": (7, "equal"),
+    "!=": (7, "not_equal"),
+}
+"""Precedence and operator of each infix sign; all group to the left."""
+
+
+def reduce_infix(operands: list[Expr], sign: Token) -> None:
+    """Replace the last two operands by the call that the sign between them means."""
+    right, left = operands.pop(), operands.pop()
+    name = INFIX[sign.text][1]
+    span = sign.span if left.span is None else joined(left.span, right.span or sign.span)
+    operands.append(Call(OpRef(name, sign.span), (left, right), None, span))
+
+
+def call_attrs(callee: Expr, values: Mapping[str, object], span: Span) -> Attrs | None:
+    """Return the attributes of a call from values by name; without values the default ones."""
+    if not isinstance(callee, OpRef):
+        if values:
+            raise mistake("only operators have attributes", span, f"found {next(iter(values))}")
+        return None
+    record = operator(callee.name, callee.span)
+    if not values:
+        return defaultcall_attrs(record)
+    if record.attrs is None:
+        raise mistake(f"{callee.name} has no attributes", span, f"found {next(iter(values))}")
+    try:
+        return attrs_from_values(record.attrs, values)
+    except ValueError as error:
+        raise mistake(f"{callee.name} has other attributes", span, str(error)) from error
