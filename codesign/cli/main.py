@@ -6,10 +6,11 @@ of the command line; 3 a fault of this program.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import typer
@@ -33,18 +34,30 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command("run")(run)
-app.command("compare")(compare)
-app.command("compile")(compile_command)
-app.command("rtl")(rtl)
-app.command("trace")(trace)
-app.command("doctor")(doctor)
+
+
+def _exiting(command: Callable[..., int]) -> Callable[..., None]:
+    """Return a command that ends the process with its result, which typer would drop."""
+
+    @functools.wraps(command)
+    def exiting(*args: object, **options: object) -> None:
+        raise typer.Exit(command(*args, **options))
+
+    return exiting
+
+
+app.command("run")(_exiting(run))
+app.command("compare")(_exiting(compare))
+app.command("compile")(_exiting(compile_command))
+app.command("rtl")(_exiting(rtl))
+app.command("trace")(_exiting(trace))
+app.command("doctor")(_exiting(doctor))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; `arguments` default to the process's."""
     try:
-        result = app(args=None if arguments is None else list(arguments), prog_name="codesign")
+        app(args=None if arguments is None else list(arguments), prog_name="codesign")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except CodesignError as error:
@@ -53,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         print(_internal(error), file=sys.stderr)
         return INTERNAL_ERROR
-    return int(result or 0)
+    return 0
 
 
 def _internal(error: Exception) -> str:
