@@ -43,7 +43,7 @@ def call_attrs(callee: Expr, values: Mapping[str, object], span: Span) -> Attrs 
         return None
     record = operator(callee.name, callee.span)
     if not values:
-        return defaultcall_attrs(record)
+        return default_attrs(record)
     if record.attrs is None:
         raise mistake(f"{callee.name} has no attributes", span, f"found {next(iter(values))}")
     try:
