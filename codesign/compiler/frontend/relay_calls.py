@@ -10,7 +10,7 @@ from codesign.compiler.frontend.token_stream import joined, mistake
 from codesign.diagnostics import Span
 from codesign.ir.relay.attrs_text import attrs_from_values
 from codesign.ir.relay.expr import Attrs, Call, Expr, OpRef
-from codesign.ops.table import operator
+from codesign.ops.table import default_attrs, operator
 
 INFIX: Final = {
     "*": (12, "multiply"),
