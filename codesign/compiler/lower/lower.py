@@ -26,7 +26,7 @@ from codesign.compiler.lower.program import Home, Launch, Place, Program
 from codesign.compiler.lower.rule import Rule, attrs_of
 from codesign.compiler.schedule.machine import Machine
 from codesign.compiler.schedule.packing import channels_of, pack_contraction, pack_depthwise
-from codesign.compiler.schedule.tiles import choose_tile
+from codesign.compiler.schedule.tiles import Reduction, Tile, choose_tile
 from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import Array, DType
 from codesign.ir.tensor.compute import Accumulator, Expr, Load
@@ -316,8 +316,8 @@ class _Lowering:
         extra = tuple(operands.places)
         data_shape = _flat(data.shape) if is_flat else data.shape
         data_buffer = operands.add(Buffer("data", data_shape, data.dtype, data_layout), data_place)
-        tile = choose_tile(
-            shape[3], -(-channels // convolution.groups // lanes), self.machine.registers
+        tile = self._tile(
+            shape[3], channels // convolution.groups, weight[0].size, convolution.dtype
         )
         packed = self._packed(convolution, data_layout.block, tile.vectors)
         weight_buffer = self._constant_operand(operands, "weight", packed)
@@ -366,6 +366,13 @@ class _Lowering:
             run=run,
             pairs=convolution.dtype is DType.INT8,
         )
+
+    def _tile(self, pixels: int, outputs: int, products: int, dtype: DType) -> Tile:
+        lanes = self.machine.lanes
+        is_integer = dtype is DType.INT8
+        steps = -(-products // 2) if is_integer else products
+        reduction = Reduction(steps, is_integer, 4 * lanes)
+        return choose_tile(pixels, -(-outputs // lanes), self.machine.registers, reduction)
 
     def _can_flatten(
         self, group: Group, convolution: Convolution, data: Layout, target: Layout
@@ -457,7 +464,7 @@ class _Lowering:
         data_buffer = operands.add(
             Buffer("data", (1, inner, 1, rows), data.dtype, view), data_place
         )
-        tile = choose_tile(rows, -(-outputs // lanes), self.machine.registers)
+        tile = self._tile(rows, outputs, inner, product.dtype)
         packed = pack_contraction(
             product.weight[:, :, None, None],
             groups=1,

@@ -83,12 +83,17 @@ def _reduction_rows(part: Array, channels: Channels, pairs: bool) -> Array:
 
 
 def pack_depthwise(weight: Array, lanes: int) -> Array:
-    """Return weights `(channels, 1, rows, columns)` as [channel block][row][column][lane]."""
+    """Return weights `(channels, 1, rows, columns)` as [channel block][row][column][lane].
+
+    Integers become pairs of int16, the weight and zero: [… lane][2].
+    """
     channels, _, rows, columns = weight.shape
     blocks = -(-channels // lanes)
-    kind = np.int32 if weight.dtype.kind == "i" else weight.dtype
+    is_integer = weight.dtype.kind == "i"
+    kind = np.int16 if is_integer else weight.dtype
     padded = np.zeros((blocks * lanes, rows, columns), dtype=kind)
     padded[:channels] = weight[:, 0]
-    return np.ascontiguousarray(
-        padded.reshape(blocks, lanes, rows, columns).transpose(0, 2, 3, 1)
-    ).reshape(-1)
+    ordered = padded.reshape(blocks, lanes, rows, columns).transpose(0, 2, 3, 1)
+    if is_integer:
+        ordered = np.stack([ordered, np.zeros_like(ordered)], axis=-1)
+    return np.ascontiguousarray(ordered).reshape(-1)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
+
+_FIRST_CACHE_BYTES: Final = 24 << 10
+"""The part of the first cache that weights may fill."""
+
+_STREAM_BYTES: Final = 20
+"""Bytes a cycle from the second cache."""
+
+_INTEGER_SPARE: Final = 2
+"""Registers for products on their way to their sum, which a fused multiply-add does not need."""
 
 
 @final
@@ -15,19 +24,30 @@ class Tile:
     vectors: int
 
 
-def choose_tile(pixels: int, vectors: int, registers: int) -> Tile:
+@final
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """What is summed in a tile: number of steps, and whether in int16 pairs."""
+
+    steps: int
+    is_integer: bool
+    vector_bytes: int
+
+
+def choose_tile(pixels: int, vectors: int, registers: int, reduction: Reduction) -> Tile:
     """Return the tile that takes the fewest cycles for a row of pixels and all channel vectors.
 
-    The estimate: two multiply-adds, two loads a cycle, and a latency of four cycles that only eight
-    accumulators hide.
+    The estimate: two multiply-adds and two loads a cycle; a float sum waits four cycles for itself;
+    weights that do not fit the first cache come at `_STREAM_BYTES` a cycle.
     """
+    spare = _INTEGER_SPARE if reduction.is_integer else 0
     candidates = [
         Tile(p, v)
         for v in range(1, min(vectors, 8) + 1)
         for p in range(1, min(pixels, registers - 2) + 1)
-        if p * v + 1 + (v if p > 1 else 0) <= registers
+        if p * v + 1 + (v if p > 1 else 0) + spare <= registers
     ]
-    return min(candidates, key=lambda tile: _cycles(tile, pixels, vectors))
+    return min(candidates, key=lambda tile: _cycles(tile, pixels, vectors, reduction))
 
 
 def split_evenly(total: int, most: int) -> tuple[tuple[int, int], ...]:
@@ -48,16 +68,21 @@ def split_evenly(total: int, most: int) -> tuple[tuple[int, int], ...]:
     return tuple(part for part in parts if part[0])
 
 
-def _cycles(tile: Tile, pixels: int, vectors: int) -> tuple[float, int]:
+def _cycles(
+    tile: Tile, pixels: int, vectors: int, reduction: Reduction
+) -> tuple[float, int]:
     full, rest = divmod(vectors, tile.vectors)
     total = 0.0
     for count, width in split_evenly(pixels, tile.pixels):
-        total += count * full * _step(width, tile.vectors)
-        total += count * _step(width, rest) if rest else 0.0
-    return total, tile.pixels
+        total += count * full * _step(width, tile.vectors, reduction)
+        total += count * _step(width, rest, reduction) if rest else 0.0
+    return total, -tile.pixels
 
 
-def _step(pixels: int, vectors: int) -> float:
+def _step(pixels: int, vectors: int, reduction: Reduction) -> float:
     multiplies = pixels * vectors / 2
     loads = (pixels + vectors) / 2
-    return max(multiplies, loads, 4.0) + 0.25
+    latency = 1.0 if reduction.is_integer else 4.0
+    weights = vectors * reduction.vector_bytes
+    stream = weights / _STREAM_BYTES if weights * reduction.steps > _FIRST_CACHE_BYTES else 0.0
+    return max(multiplies, loads, latency, stream) + 0.25

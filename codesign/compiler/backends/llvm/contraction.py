@@ -8,8 +8,9 @@ data lies as int16, two channels at a time (`multiply_pairs`), which is exact in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import final
+from typing import Final, final
 
+from codesign.compiler.backends.llvm.pairs import multiply_pairs
 from codesign.compiler.backends.llvm.scalar import ScalarEmitter
 from codesign.compiler.backends.llvm.target import CpuTarget
 from codesign.compiler.backends.llvm.text import FunctionText
@@ -21,7 +22,7 @@ from codesign.ir.tensor.index import at
 from codesign.ir.tensor.kernel import Contraction
 from codesign.ir.tensor.layout import Buffer
 
-_CACHE_BYTES = 1 << 17
+_CACHE_BYTES: Final = 1 << 17
 """Weights up to this size are read again for every row, rather than rows for every weight."""
 
 
@@ -282,6 +283,7 @@ class _Emission:
             self._multiply(rest, step)
         spot.sums = rest.sums
 
+
     def _lane_bytes(self) -> int:
         """From one step's data to the next one's."""
         if self.is_integer:
@@ -375,31 +377,3 @@ class _Carrying:
         self.state.next = self.inner.sums
         self.loop.__exit__(None, None, None)
         self.spot.sums = list(self.state.current)
-
-
-def multiply_pairs(text: FunctionText, target: CpuTarget, lanes: int, lhs: str, rhs: str) -> str:
-    """Write sums of neighbouring products of int16: `2 * lanes` elements to `lanes` of int32."""
-    wide, narrow = f"<{2 * lanes} x i16>", f"<{lanes} x i32>"
-    name = _PAIR_INSTRUCTIONS.get(lanes)
-    if name is not None and target.has(name[0]):
-        return text.call(narrow, name[1], (wide, lhs), (wide, rhs))
-    double = f"<{2 * lanes} x i32>"
-    first = text.op(f"sext {wide} {lhs} to {double}")
-    second = text.op(f"sext {wide} {rhs} to {double}")
-    products = text.op(f"mul {double} {first}, {second}")
-    halves = []
-    for parity in (0, 1):
-        places = ", ".join(f"i32 {2 * lane + parity}" for lane in range(lanes))
-        halves.append(
-            text.op(
-                f"shufflevector {double} {products}, {double} poison, <{lanes} x i32> <{places}>"
-            )
-        )
-    return text.op(f"add {narrow} {halves[0]}, {halves[1]}")
-
-
-_PAIR_INSTRUCTIONS = {
-    4: ("sse2", "llvm.x86.sse2.pmadd.wd"),
-    8: ("avx2", "llvm.x86.avx2.pmadd.wd"),
-    16: ("avx512bw", "llvm.x86.avx512.pmaddw.d.512"),
-}

@@ -205,7 +205,7 @@ def _kernel_text(kernel: Kernel, target: CpuTarget, declarations: set[str]) -> s
             emit_contraction(kernel, text, target)
         case Depthwise():
             operands = depthwise_operands(kernel)
-            emit_depthwise(kernel, text, target.registers)
+            emit_depthwise(kernel, text, target)
         case _:
             assert_never(kernel)
     declarations |= text.declarations

@@ -1,14 +1,17 @@
 """The hand-blocked kernel of depthwise convolutions.
 
 A run of pixels of one row stays in registers; each element of the data under it is loaded once a
-row of the window and used for every pixel that it takes part in.
+row of the window and used for every pixel that it takes part in. int8 data lies as int16: each
+element is the first of a pair whose second is zero, and so are the weights.
 """
 
 from __future__ import annotations
 
 from typing import Final, final
 
+from codesign.compiler.backends.llvm.pairs import multiply_pairs
 from codesign.compiler.backends.llvm.scalar import ScalarEmitter
+from codesign.compiler.backends.llvm.target import CpuTarget
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.compiler.schedule.tiles import split_evenly
 from codesign.dtypes import DType
@@ -27,15 +30,16 @@ def depthwise_operands(kernel: Depthwise) -> tuple[Buffer, ...]:
     return (*kernel.operands, kernel.data, kernel.weight, *initial, kernel.target)
 
 
-def emit_depthwise(kernel: Depthwise, text: FunctionText, registers: int) -> None:
+def emit_depthwise(kernel: Depthwise, text: FunctionText, target: CpuTarget) -> None:
     """Write the body of a depthwise kernel's function; its operands are `%p0`, `%p1`, …"""
-    _Emission(kernel, text, registers).run()
+    _Emission(kernel, text, target).run()
 
 
 @final
 class _Emission:
-    def __init__(self, kernel: Depthwise, text: FunctionText, registers: int) -> None:
+    def __init__(self, kernel: Depthwise, text: FunctionText, target: CpuTarget) -> None:
         self.kernel = kernel
+        self.target = target
         self.text = text
         self.lanes = kernel.axes[4].extent
         self.is_integer = kernel.data.storage is DType.INT16
@@ -44,9 +48,10 @@ class _Emission:
         self.weight = pointers[kernel.weight]
         self.emitter = ScalarEmitter(text, pointers)
         self.vector = f"<{self.lanes} x {'i32' if self.is_integer else 'float'}>"
+        self.wide = f"<{2 * self.lanes} x i16>"
         self.data_bytes = 2 if self.is_integer else 4
         self.vector_bytes = 4 * self.lanes
-        self.pixels = max(1, registers - 2 - kernel.window.size[1])
+        self.pixels = max(1, target.registers - 2 - kernel.window.size[1])
 
     def run(self) -> None:
         kernel, text, emitter = self.kernel, self.text, self.emitter
@@ -145,14 +150,16 @@ class _Emission:
         return totals
 
     def _load_weight(self, pointer: str) -> str:
-        return self.text.op(f"load {self.vector}, ptr {pointer}, align 4")
+        kind = self.wide if self.is_integer else self.vector
+        return self.text.op(f"load {kind}, ptr {pointer}, align 4")
 
     def _load_data(self, pointer: str) -> str:
         if not self.is_integer:
             return self.text.op(f"load {self.vector}, ptr {pointer}, align 4")
         narrow = f"<{self.lanes} x i16>"
         value = self.text.op(f"load {narrow}, ptr {pointer}, align 2")
-        return self.text.op(f"sext {narrow} {value} to {self.vector}")
+        paired = self.text.op(f"zext {narrow} {value} to {self.vector}")
+        return self.text.op(f"bitcast {self.vector} {paired} to {self.wide}")
 
     def _accumulate(self, total: str, value: str, weight: str) -> str:
         kind = self.vector
@@ -160,7 +167,7 @@ class _Emission:
             return self.text.call(
                 kind, f"llvm.fma.v{self.lanes}f32", (kind, value), (kind, weight), (kind, total)
             )
-        product = self.text.op(f"mul {kind} {value}, {weight}")
+        product = multiply_pairs(self.text, self.target, self.lanes, value, weight)
         return self.text.op(f"add {kind} {total}, {product}")
 
     def _moved(self, pointer: str, steps: str, size: int) -> str:

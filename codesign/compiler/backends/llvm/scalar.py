@@ -299,11 +299,9 @@ class ScalarEmitter:
         """Read one element for each lane from places that are no neighbours."""
         storage = load.buffer.storage
         assert storage is not DType.BOOL, "tables of truth values are read one by one"
-        places = self._places(load)
         scalar = memory_type(storage)
         vector = "poison"
-        for lane in range(self.lanes):
-            place = self.text.op(f"extractelement {self.type_of('i64')} {places}, i64 {lane}")
+        for lane, place in enumerate(self._places(load)):
             pointer = self.text.op(
                 f"getelementptr {scalar}, ptr {self.pointers[load.buffer]}, i64 {place}"
             )
@@ -311,18 +309,41 @@ class ScalarEmitter:
             vector = self._inserted(vector, value, scalar, lane)
         return vector
 
-    def _places(self, load: Load) -> str:
-        """The positions of `is_vectorizable`'s two kinds: in even steps, or out of a table."""
+    def _places(self, load: Load) -> list[str]:
+        """Each lane's position, of `is_vectorizable`'s two kinds: in even steps, or a table's."""
         position = load.buffer.address(load.index)
         assert self.vector_axis is not None, "only vectors gather"
         if position.factor(self.vector_axis) is not None:
-            return self._position(position)
+            places = self._position(position)
+            return [
+                self.text.op(f"extractelement {self.type_of('i64')} {places}, i64 {lane}")
+                for lane in range(self.lanes)
+            ]
         table = table_element(position)
         assert table is not None, "the expression is vectorizable"
-        value = self._expr(table)
-        wide = self._converted(value, table.dtype, DType.INT64)
-        offset = self.literal(position.constant, DType.INT64)
-        return self.text.op(f"add {self.type_of('i64')} {wide}, {offset}")
+        numbers = self._unpacked(self._expr(table), table.dtype)
+        if position.constant == 0:
+            return numbers
+        return [self.text.op(f"add i64 {number}, {position.constant}") for number in numbers]
+
+    def _unpacked(self, value: str, dtype: DType) -> list[str]:
+        """Each lane of an integer vector as an i64; bytes leave the vector register together."""
+        kind = self.type_of(element_type(dtype))
+        extension = "zext" if _is_unsigned(dtype) else "sext"
+        if dtype.bits * self.lanes == 64:
+            word = self.text.op(f"bitcast {kind} {value} to i64")
+            parts = [
+                self.text.op(f"lshr i64 {word}, {lane * dtype.bits}") for lane in range(self.lanes)
+            ]
+            narrow = [self.text.op(f"trunc i64 {part} to i{dtype.bits}") for part in parts]
+        else:
+            narrow = [
+                self.text.op(f"extractelement {kind} {value}, i64 {lane}")
+                for lane in range(self.lanes)
+            ]
+        if dtype.bits == 64:
+            return narrow
+        return [self.text.op(f"{extension} i{dtype.bits} {each} to i64") for each in narrow]
 
     def _inserted(self, vector: str, value: str, scalar: str, lane: int) -> str:
         kind = self.type_of(scalar)
