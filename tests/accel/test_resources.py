@@ -54,6 +54,16 @@ def test_presets_fit_the_parts_that_they_are_meant_for(name: str, part: str, fit
     assert set(found.usage) == {"dsp", "block_ram", "lut", "ff"}
 
 
+def test_estimate_of_tiny_is_near_what_yosys_counted() -> None:
+    """Yosys 0.70: MULT18X18D, DP16KD, LUT4 + 2 CCU2C + 6 TRELLIS_DPR16X4, TRELLIS_FF."""
+    counted = (43, 42, 12131 + 2 * 2585 + 6 * 338, 9517)
+    found = estimate(PRESETS["tiny"])
+    for estimated, real in zip(
+        (found.dsp, found.block_ram, found.lut, found.ff), counted, strict=True
+    ):
+        assert abs(estimated - real) / real < 0.15
+
+
 def test_fewer_knobs_cost_less() -> None:
     edge = PRESETS["edge"]
     small = replace(edge, has_lut=False, has_multiplier=False, vector_lanes=4, wgt_depth=512)
