@@ -13,6 +13,7 @@ import typer
 from codesign.cli.console import output, progress
 from codesign.cli.options import ConfigFile, Json, PresetName, configuration
 from experiments.road.devices import simulator_library
+from experiments.road.report import estimate_text
 from hardware.generate import generate
 
 Out = Annotated[
@@ -49,6 +50,7 @@ def rtl(
     else:
         for path in written:
             output().print(f"{path}  {path.stat().st_size:,} bytes", soft_wrap=True)
+        output().print(estimate_text(chosen), soft_wrap=True)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from codesign.accel.config import AccelConfig
+from codesign.accel.resources import PARTS, Family, Fit, fit
 from experiments.road.compare import Comparison
 from experiments.road.layers import LayerRow, bound, utilization
 from experiments.road.stages import Stage, StageResult
@@ -35,6 +38,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "bound": bound(rows),
         "stages": [_stage_json(comparison, each) for each in comparison.stages.values()],
         "layers": [_layer_json(comparison, row) for row in rows],
+        "resource_estimates": [_fit_json(fit(config, part)) for part in PARTS],
         "host_operators": [
             {"name": each.name, "operator": each.operator, "reason": each.reason}
             for each in comparison.executable.placements
@@ -46,6 +50,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 def as_tables(comparison: Comparison, *, layers: bool = True) -> RenderableType:
     """Return the tables: stages, the accelerator's run, layers, and any disagreement."""
     parts: list[RenderableType] = [_stage_table(comparison), _summary(comparison)]
+    parts.append(Text(estimate_text(comparison.config)))
     if layers:
         parts += [Text(), _layer_table(comparison)]
     parts += [Text(f"DISAGREEMENT: {each.text()}") for each in comparison.disagreements]
@@ -54,6 +59,31 @@ def as_tables(comparison: Comparison, *, layers: bool = True) -> RenderableType:
             Text(f"DISAGREEMENT: cycle and rtl differ by {comparison.cycle_differences:,} cycles")
         )
     return Group(*parts)
+
+
+def estimate_text(config: AccelConfig) -> str:
+    """Return what the hardware takes by the estimate, and which listed parts hold it."""
+    fits = [fit(config, part) for part in PARTS]
+    lines = []
+    for family in Family:
+        ours = [each for each in fits if each.part.family is family]
+        needed = ours[0].needed
+        holding = [each.part.name for each in ours if each.fits]
+        lines.append(
+            f"estimate for {family.name}: {needed.dsp} multipliers, {needed.block_ram} block RAMs "
+            f"of 18 kbit, {needed.lut:,} LUTs, {needed.ff:,} flip-flops; "
+            f"fits {', '.join(holding) if holding else 'none of the parts that are listed'}"
+        )
+    return "\n".join(lines)
+
+
+def _fit_json(held: Fit) -> dict[str, Any]:
+    return {
+        "part": held.part.name,
+        "fits": held.fits,
+        "needed": asdict(held.needed),
+        "usage": held.usage,
+    }
 
 
 def _stage_table(comparison: Comparison) -> Table:
