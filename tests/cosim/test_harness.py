@@ -14,7 +14,7 @@ from tests.support.cosim import CACHE
 
 pytestmark = pytest.mark.needs_verilator
 
-MASTER = Path(__file__).with_name("misbehaving.v")
+MASTER = Path(__file__).with_name("misbehaving.sv")
 DIGEST = "no configuration"
 FAILED = 2
 INTERRUPT = 1
