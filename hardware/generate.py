@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from amaranth._toolchain.yosys import find_yosys
 from amaranth.back import rtlil
-from amaranth.back.verilog import _convert_rtlil_text
 from amaranth.hdl import Shape
 from amaranth.lib.wiring import In
 
@@ -27,8 +27,22 @@ TOP_NAME = "accel"
 
 ArmName: TypeAlias = Literal["fpga", "simulation"]
 
+YOSYS = (0, 40)
+"""Least version of Yosys that reads what Amaranth writes."""
+
+PASSES = (
+    "proc",
+    "opt",
+    "opt_clean -purge",
+    "memory_collect",
+    *(f"attrmap {mode} -remove src" for mode in ("", "-modattr")),
+)
+"""Yosys passes between Amaranth's text and Verilog."""
+
 RTL = Path(__file__).with_name("rtl")
-LEAVES = (RTL / "mac_array.sv", RTL / "vector_lanes.sv")
+LEAVES = tuple(
+    RTL / f"{name}.sv" for name in ("mac_array", "vector_lanes", "scratchpad", "accumulators")
+)
 """Hand-written modules of the simulation arm."""
 
 
@@ -36,7 +50,10 @@ def verilog(config: AccelConfig, arm: ArmName = "fpga") -> str:
     """Return the accelerator as SystemVerilog text; the top module is `accel`."""
     with _without_zeros():
         text = rtlil.convert(Top(config, Arm(arm)), name=TOP_NAME, emit_src=False)
-    converted = _convert_rtlil_text(text, strip_internal_attrs=True, write_verilog_opts=["-sv"])
+    script = [f"read_rtlil <<rtlil\n{text}\nrtlil", *PASSES, "write_verilog -norename -sv"]
+    converted = find_yosys(lambda version: version >= YOSYS).run(
+        ["-q", "-"], "\n".join(script), ignore_warnings=True
+    )
     leaves = LEAVES if Arm(arm) is Arm.SIMULATION else ()
     return "\n".join([converted, *(leaf.read_text(encoding="utf-8") for leaf in leaves)])
 
