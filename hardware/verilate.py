@@ -154,7 +154,7 @@ def build_simulator(
     tools = find_tools()
     say = progress or _say_nothing
     cache_dir.mkdir(parents=True, exist_ok=True)
-    index = cache_dir / f"index-{_sources_key(config)}"
+    index = cache_dir / f"index-{_SOURCES[:16]}-{config.digest[:16]}"
     known = index.read_text(encoding="utf-8") if index.is_file() else ""
     if known:
         place = cache_dir / _key(known, config, tools, waves=waves) / LIBRARY
@@ -194,15 +194,19 @@ def _say_nothing(_: str) -> None:
     pass
 
 
-def _sources_key(config: AccelConfig) -> str:
-    """Return the hash of everything that determines the Verilog, so that it need not be made."""
-    content = hashlib.sha256(f"{config.digest} {importlib.metadata.version('amaranth')}".encode())
+def _sources_digest() -> str:
+    """Return the hash of everything but the configuration that determines the Verilog."""
+    content = hashlib.sha256(importlib.metadata.version("amaranth").encode())
     sources = [Path(generate_module.__file__)]
     for package in (codesign.accel, hardware.rtl):
         sources += sorted(Path(next(iter(package.__path__))).glob("*.py"))
     for source in sources:
         content.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    return content.hexdigest()[:32]
+    return content.hexdigest()
+
+
+_SOURCES: Final = _sources_digest()
+"""Taken when the sources are imported: an edit during a long run must not be mistaken for them."""
 
 
 def _key(verilog: str, config: AccelConfig, tools: Tools, *, waves: bool) -> str:
