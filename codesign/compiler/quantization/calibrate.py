@@ -6,20 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
+import numpy as np
+
 from codesign.compiler.interpreter import Interpreter
 from codesign.compiler.quantization.config import QuantizationConfig
-from codesign.compiler.quantization.forms import (
-    Affine,
-    Average,
-    Floating,
-    Form,
-    Join,
-    Lookup,
-    Product,
-    Same,
-    Sum,
-)
+from codesign.compiler.quantization.forms import Affine, Floating, Form, Join, Lookup, Same
 from codesign.compiler.quantization.histogram import Histogram
+from codesign.compiler.quantization.operands import operands
 from codesign.compiler.quantization.plan import Plan
 from codesign.compiler.quantization.ranges import QuantParams, choose, params_of
 from codesign.diagnostics import CodesignError, InternalError
@@ -39,10 +32,14 @@ Evaluator: TypeAlias = Callable[[Module], Callable[[Sample], Sequence[Array]]]
 @final
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Histograms and parameters of all tensors that get codes."""
+    """Histograms and parameters of all tensors that get codes; means of the data of layers.
+
+    `means` holds the mean of each channel of the tensors that layers read.
+    """
 
     histograms: Mapping[Expr, Histogram]
     params: Mapping[Expr, QuantParams]
+    means: Mapping[Expr, Array]
     samples: int
 
 
@@ -62,19 +59,6 @@ def interpret(module: Module) -> Callable[[Sample], Sequence[Array]]:
 def observed(main: RelayFunction, nodes: Sequence[Expr]) -> Module:
     """Return a module that gives the values of all nodes, in order."""
     return Module({"main": replace(main, body=Tuple(tuple(nodes)), result_type=None)})
-
-
-def operands(form: Form) -> tuple[Expr, ...]:
-    """Return the tensors whose codes a form reads."""
-    match form:
-        case Affine(data=data) | Lookup(data=data) | Average(data=data) | Same(data=data):
-            return (data,)
-        case Sum(lhs=lhs, rhs=rhs) | Product(lhs=lhs, rhs=rhs):
-            return (lhs, rhs)
-        case Join(parts=parts):
-            return parts
-        case Floating():
-            return ()
 
 
 def calibrate(
@@ -100,11 +84,14 @@ def calibrate(
         )
     )
     histograms = {node: Histogram(config.bins) for node in nodes}
+    sums = {f.data: np.zeros(1) for f in plan.forms.values() if isinstance(f, Affine)}
     run = evaluate(observed(main, nodes))
     count = 0
     for sample in samples:
         for node, value in zip(nodes, run(sample), strict=True):
             histograms[node].add(value)
+            if node in sums:
+                sums[node] = sums[node] + _channel_mean(value)
         count += 1
     if count == 0:
         raise CodesignError.of(
@@ -118,7 +105,15 @@ def calibrate(
             help="look at the samples; quantization cannot choose a range for infinity or NaN",
         )
     params = _params(plan, use_counts(main.body), histograms, config)
-    return Calibration(histograms, params, count)
+    means = {node: total / count for node, total in sums.items()}
+    return Calibration(histograms, params, means, count)
+
+
+def _channel_mean(value: Array) -> Array:
+    """Return the mean of each channel: axis 1 of an image, the last axis of a matrix."""
+    channel = 1 if value.ndim == 4 else value.ndim - 1
+    axes = tuple(axis for axis in range(value.ndim) if axis != channel)
+    return np.asarray(value.mean(axis=axes, dtype=np.float64))
 
 
 def _params(

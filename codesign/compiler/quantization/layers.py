@@ -43,9 +43,16 @@ class IntegerLayer:
 
 
 def integer_layer(
-    weight: Array, bias: Array, source: QuantParams, result: QuantParams
+    weight: Array,
+    bias: Array,
+    source: QuantParams,
+    result: QuantParams,
+    means: Array | None = None,
 ) -> IntegerLayer:
     """Return the integer constants of a weight [m, ...] and a bias [m].
+
+    `means` holds for each row of the weight the mean of what it is multiplied by, and broadcasts to
+    the weight: the bias then makes up for the mean of the weights' rounding errors.
 
     Raises
     ------
@@ -59,6 +66,10 @@ def integer_layer(
     widened = int(np.count_nonzero((needed > narrow) & (narrow > 0)))
     scales = np.maximum(scales, needed)
     codes = np.clip(np.rint(values / scales[:, None]), -GREATEST_WEIGHT, GREATEST_WEIGHT)
+    if means is not None:
+        rounding = codes * scales[:, None] - values
+        expected = np.broadcast_to(means, weight.shape).reshape(values.shape)
+        bias = bias - (rounding * expected).sum(axis=1)
     biases = np.rint(bias / (source.scale * scales))
     _check_accumulator(codes, biases, source)
     try:
