@@ -117,7 +117,7 @@ def test_threads_may_share_a_function() -> None:
 def test_functions_outlive_everything_that_made_them() -> None:
     """Many small kernels of mixed element sizes, their handles dropped, memory collected."""
     kept = []
-    for number in range(120):
+    for number in range(60):
         dtype = ("bool", "int8", "float64", "float32")[number % 4]
         name = "logical_not" if dtype == "bool" else "negative"
         x = np.arange(1 + number % 37).astype(dtype)
