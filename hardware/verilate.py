@@ -176,18 +176,25 @@ def build_simulator(
 
 
 def build_library(
-    folder: Path, digest: str, cache_dir: Path, say: Progress, *, waves: bool = False
+    folder: Path,
+    digest: str,
+    cache_dir: Path,
+    say: Progress,
+    *,
+    waves: bool = False,
+    harness: Path = HARNESS,
 ) -> Path:
     """Return the library of the Verilog files in `folder / "rtl"`; all work happens in `folder`.
 
-    The Verilog has the ports of the accelerator. Verilator's own objects are kept in `cache_dir`.
+    The Verilog has the ports that the harness knows; its clock is `aclk`. Verilator's own objects
+    are kept in `cache_dir`.
     """
     tools = find_tools()
     runtime = _runtime_objects(cache_dir, tools, say, waves=waves)
     say("verilating")
     _verilate(folder, tools, waves=waves)
     say("compiling the simulator (some 10 s)")
-    return _compile(folder, digest, tools, runtime, waves=waves)
+    return _compile(folder, digest, tools, runtime, harness, waves=waves)
 
 
 def _say_nothing(_: str) -> None:
@@ -270,7 +277,13 @@ def _verilate(folder: Path, tools: Tools, *, waves: bool) -> None:
 
 
 def _compile(
-    folder: Path, digest: str, tools: Tools, runtime: Sequence[Path], *, waves: bool
+    folder: Path,
+    digest: str,
+    tools: Tools,
+    runtime: Sequence[Path],
+    harness: Path,
+    *,
+    waves: bool,
 ) -> Path:
     """Compile the model in two units at once: what runs every cycle, with the harness; the rest."""
     cpp = folder / "cpp"
@@ -278,7 +291,7 @@ def _compile(
     out.mkdir()
     sources = sorted(cpp.glob("Vaccel*.cpp"))
     slow = [path for path in sources if path.stem.endswith("__Slow")]
-    fast = [*(path for path in sources if path not in slow), HARNESS]
+    fast = [*(path for path in sources if path not in slow), harness]
     defines = [
         f'-DACCEL_DIGEST="{digest}"',
         f"-DVM_TRACE={int(waves)}",
