@@ -16,7 +16,7 @@ import numpy as np
 
 from codesign.compiler.lower.graph import Check, Graph, Step, Value
 from codesign.compiler.lower.movement import DilateAttrs, SliceAttrs
-from codesign.compiler.lower.quantized import DOUBLE_BITS, ExactScaleAttrs
+from codesign.compiler.lower.quantized import DOUBLE_BITS, NARROW_BITS, ExactScaleAttrs
 from codesign.compiler.lower.rule import attrs_of
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs
@@ -271,6 +271,7 @@ def _requantize(writer: _Writer, step: Step) -> Value | None:
         minimum=attrs.minimum,
         maximum=attrs.maximum,
         dtype=attrs.dtype,
+        is_narrow=bool(most * scale.max(initial=0) < 1 << NARROW_BITS),
     )
     return writer.call("cpu.requantize", (acc, bias, constant_of(scale)), step.result, exact)
 

@@ -193,6 +193,10 @@ class Arithmetic:
                 negative = self.text.op(f"sub {kind} {self.literal(0, dtype)}, {value}")
                 return self.binary(Fn.MAXIMUM, value, negative, dtype)
             return value
+        if function is Fn.NEAREST:
+            result = self.type_of("i32")
+            name = f"llvm.lrint.{self.suffix('i32')}.{self.suffix(scalar)}"
+            return self.text.call(result, name, (kind, value))
         if function in _INTRINSICS:
             name = f"llvm.{_INTRINSICS[function]}.{self.suffix(element_type(dtype))}"
             return self.text.call(kind, name, (kind, value))

@@ -73,7 +73,7 @@ class _Emission:
         }
         self.data = pointers[kernel.data]
         self.weight = pointers[kernel.weight]
-        self.emitter = ScalarEmitter(text, pointers, target)
+        self.emitter = ScalarEmitter(text, pointers)
         self.per_group = kernel.data.shape[1] // kernel.groups
         self.outputs = kernel.target.shape[1] // kernel.groups
         self.channels: Channels = channels_of(self.per_group, kernel.data.layout.block)

@@ -200,7 +200,7 @@ def _kernel_text(kernel: Kernel, target: CpuTarget, declarations: set[str]) -> s
     match kernel:
         case LoopKernel():
             operands = kernel.operands
-            emit_loops(kernel, text, target)
+            emit_loops(kernel, text, target.lanes)
         case Contraction():
             operands = contraction_operands(kernel)
             emit_contraction(kernel, text, target)

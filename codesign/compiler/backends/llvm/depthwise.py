@@ -46,7 +46,7 @@ class _Emission:
         pointers = {buffer: f"%p{place}" for place, buffer in enumerate(depthwise_operands(kernel))}
         self.data = pointers[kernel.data]
         self.weight = pointers[kernel.weight]
-        self.emitter = ScalarEmitter(text, pointers, target)
+        self.emitter = ScalarEmitter(text, pointers)
         self.vector = f"<{self.lanes} x {'i32' if self.is_integer else 'float'}>"
         self.wide = f"<{2 * self.lanes} x i16>"
         self.data_bytes = 2 if self.is_integer else 4

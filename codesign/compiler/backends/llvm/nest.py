@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import assert_never
 
 from codesign.compiler.backends.llvm.scalar import ScalarEmitter
-from codesign.compiler.backends.llvm.target import CpuTarget
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.compiler.backends.llvm.vectorize import is_vectorizable
 from codesign.ir.tensor.compute import (
@@ -28,18 +27,15 @@ from codesign.ir.tensor.kernel import LoopKernel, Stage
 from codesign.ir.tensor.layout import Buffer
 
 
-def emit_loops(kernel: LoopKernel, text: FunctionText, target: CpuTarget) -> None:
+def emit_loops(kernel: LoopKernel, text: FunctionText, lanes: int) -> None:
     """Write the body of a loop kernel's function; its operands are `%p0`, `%p1` and on."""
     pointers = {buffer: f"%p{place}" for place, buffer in enumerate(kernel.operands)}
     for stage in kernel.stages:
-        _emit_stage(stage, text, pointers, target)
+        _emit_stage(stage, text, pointers, lanes)
 
 
-def _emit_stage(
-    stage: Stage, text: FunctionText, pointers: dict[Buffer, str], target: CpuTarget
-) -> None:
-    emitter = ScalarEmitter(text, pointers, target)
-    lanes = target.lanes
+def _emit_stage(stage: Stage, text: FunctionText, pointers: dict[Buffer, str], lanes: int) -> None:
+    emitter = ScalarEmitter(text, pointers)
     extents = _collapsed(stage)
     inner = stage.axes[-1] if stage.axes else None
     if inner is None:

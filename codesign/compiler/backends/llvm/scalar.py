@@ -11,8 +11,6 @@ from codesign.compiler.backends.llvm.arithmetic import (
     element_type,
     memory_type,
 )
-from codesign.compiler.backends.llvm.lookup import byte_lookup, has_byte_lookup
-from codesign.compiler.backends.llvm.target import CpuTarget
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.compiler.backends.llvm.vectorize import (
     may_overflow,
@@ -54,10 +52,7 @@ class ScalarEmitter:
     of that name.
     """
 
-    def __init__(
-        self, text: FunctionText, pointers: Mapping[Buffer, str], target: CpuTarget
-    ) -> None:
-        self.target = target
+    def __init__(self, text: FunctionText, pointers: Mapping[Buffer, str]) -> None:
         self.text = text
         self.pointers = pointers
         self.axes: dict[Axis, str] = {}
@@ -237,9 +232,6 @@ class ScalarEmitter:
         storage = load.buffer.storage
         assert storage is not DType.BOOL, "tables of truth values are read one by one"
         scalar = memory_type(storage)
-        signed = self._byte_table(load)
-        if signed is not None:
-            return byte_lookup(self.text, self.pointers[load.buffer], self._expr(signed))
         vector = "poison"
         for lane, place in enumerate(self._places(load)):
             pointer = self.text.op(
@@ -248,15 +240,6 @@ class ScalarEmitter:
             value = self.text.op(f"load {scalar}, ptr {pointer}, align {storage.size_bytes}")
             vector = self.values.inserted(vector, value, scalar, lane)
         return vector
-
-    def _byte_table(self, load: Load) -> Expr | None:
-        """Return the int8 expression whose 128 more is the place in a table of 256 bytes."""
-        position = load.buffer.address(load.index)
-        table = table_element(position)
-        if table is None or table.dtype is not DType.INT8 or position.constant != 128:
-            return None
-        fits_table = load.buffer.shape == (256,) and load.buffer.storage is DType.INT8
-        return table if fits_table and has_byte_lookup(self.target, self.lanes) else None
 
     def _places(self, load: Load) -> list[str]:
         """Each lane's position, of `is_vectorizable`'s two kinds: in even steps, or a table's."""
