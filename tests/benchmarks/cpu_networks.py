@@ -54,7 +54,8 @@ def measure(path: str, shape: tuple[int, ...] | None) -> str:
         theirs.append(thread_time() - middle)
     return (
         f"{path}: {min(ours) * 1e3:.3f} ms, onnxruntime {min(theirs) * 1e3:.3f} ms, "
-        f"ratio {min(ours) / min(theirs):.2f}, difference {error:.1e}, compiled in {compile_s:.1f} s"
+        f"ratio {min(ours) / min(theirs):.2f}, "
+        f"difference {error:.1e}, compiled in {compile_s:.1f} s"
     )
 
 
