@@ -206,7 +206,8 @@ def _sources_digest() -> str:
     content = hashlib.sha256(importlib.metadata.version("amaranth").encode())
     sources = [Path(generate_module.__file__)]
     for package in (codesign.accel, hardware.rtl):
-        sources += sorted(Path(next(iter(package.__path__))).glob("*.py"))
+        folder = Path(next(iter(package.__path__)))
+        sources += sorted([*folder.glob("*.py"), *folder.glob("*.sv")])
     for source in sources:
         content.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     return content.hexdigest()
