@@ -71,7 +71,7 @@ def open_line(port: str, baud: int = BAUD, reply_seconds: float = REPLY_SECONDS)
         raise CodesignError.of(
             f"cannot open serial port {port!r}",
             found=str(error),
-            help="connect the board, and look for its port with `python -m serial.tools.list_ports`",
+            help="connect the board; `python -m serial.tools.list_ports` lists the ports",
         ) from None
     return line
 
@@ -179,9 +179,7 @@ class SerialLink:
             )
         return info
 
-    def _ask(
-        self, command: Command, address: int, length: int, data: bytes | None = None
-    ) -> bytes:
+    def _ask(self, command: Command, address: int, length: int, data: bytes | None = None) -> bytes:
         self._sequence = (self._sequence + 1) % SEQUENCES
         frame = request(command, self._sequence, address, length, data)
         expected = length if data is None else 0

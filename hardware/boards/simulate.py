@@ -29,6 +29,7 @@ from codesign.accel.config import AccelConfig
 from codesign.accel.presets import PRESETS, preset
 from codesign.diagnostics import CodesignError
 from hardware.boards.board import LEAST_DIVISOR, BoardPlan, memory_left, write_board
+from hardware.synthesize import to_stderr
 from hardware.verilate import LIBRARY, Progress, build_library, find_tools
 
 HARNESS: Final = Path(__file__).with_name("harness.cpp")
@@ -193,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cache = Path(platformdirs.user_cache_dir("codesign")) / "simulators"
     try:
         plan = simulated_plan(preset(options.preset))
-        library = build_board_simulator(plan, cache, lambda line: sys.stderr.write(f"{line}\n"))
+        library = build_board_simulator(plan, cache, to_stderr)
         with BoardSimulation(plan, library) as board:
             sys.stdout.write(f"{board.port}\n")
             sys.stdout.flush()

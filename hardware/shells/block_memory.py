@@ -226,9 +226,7 @@ class BlockMemory(wiring.Component):
         write_enable: Value,
     ) -> None:
         bits = self._config.bus_bits
-        m.submodules.beats = beats = memory.Memory(
-            shape=unsigned(bits), depth=self._depth, init=[]
-        )
+        m.submodules.beats = beats = memory.Memory(shape=unsigned(bits), depth=self._depth, init=[])
         read, write = beats.read_port(), beats.write_port()
         m.d.comb += [
             read.en.eq(1),

@@ -45,20 +45,18 @@ class Receiver(wiring.Component):
         shift_r = Signal(BYTE_BITS, reset_less=True)
         m.d.comb += self.byte.eq(shift_r)
         m.d.sync += self.valid.eq(0)
-        with m.If(bits_r == 0):
-            with m.If(~line):
-                m.d.sync += [timer_r.eq(self._divisor // 2 - 1), bits_r.eq(FRAME_BITS)]
+        with m.If(bits_r == 0), m.If(~line):
+            m.d.sync += [timer_r.eq(self._divisor // 2 - 1), bits_r.eq(FRAME_BITS)]
         with m.Elif(timer_r != 0):
             m.d.sync += timer_r.eq(timer_r - 1)
         with m.Else():
             m.d.sync += [timer_r.eq(self._divisor - 1), bits_r.eq(bits_r - 1)]
-            with m.If(bits_r == FRAME_BITS):
-                # The line must still be low in the middle of the start bit: else it was a spike.
-                with m.If(line):
-                    m.d.sync += bits_r.eq(0)
-            with m.Elif(bits_r == 1):
+            # The line must still be low in the middle of the start bit: else it was a spike.
+            with m.If((bits_r == FRAME_BITS) & line):
+                m.d.sync += bits_r.eq(0)
+            with m.If(bits_r == 1):
                 m.d.sync += self.valid.eq(line)
-            with m.Else():
+            with m.Elif(bits_r != FRAME_BITS):
                 m.d.sync += shift_r.eq(Cat(shift_r[1:], line))
         return m
 
