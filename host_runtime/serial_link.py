@@ -36,6 +36,9 @@ REPLY_SECONDS: Final = 1.0
 ATTEMPTS: Final = 4
 """How often a request is sent until the line counts as broken."""
 
+SETTLE_SECONDS: Final = 0.1
+"""Wait before a repetition: several times the silence that ends a request at 50 MHz."""
+
 SEQUENCES: Final = 256
 
 
@@ -231,7 +234,3 @@ class SerialLink:
         """Wait until the board has forgotten a broken request and nothing more comes from it."""
         time.sleep(SETTLE_SECONDS)
         self._line.reset_input_buffer()
-
-
-SETTLE_SECONDS: Final = 0.1
-"""Several times the silence that ends a request on a board of 50 MHz."""
