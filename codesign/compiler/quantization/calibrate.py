@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
-import numpy as np
-
 from codesign.compiler.interpreter import Interpreter
 from codesign.compiler.quantization.config import QuantizationConfig
 from codesign.compiler.quantization.forms import Affine, Floating, Form, Join, Lookup, Same
 from codesign.compiler.quantization.histogram import Histogram
+from codesign.compiler.quantization.moments import Moments
 from codesign.compiler.quantization.operands import operands
 from codesign.compiler.quantization.plan import Plan
 from codesign.compiler.quantization.ranges import QuantParams, choose, params_of
@@ -32,14 +31,11 @@ Evaluator: TypeAlias = Callable[[Module], Callable[[Sample], Sequence[Array]]]
 @final
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Histograms and parameters of all tensors that get codes; means of the data of layers.
-
-    `means` holds the mean of each channel of the tensors that layers read.
-    """
+    """Histograms and parameters of all tensors that get codes; moments of what layers read."""
 
     histograms: Mapping[Expr, Histogram]
     params: Mapping[Expr, QuantParams]
-    means: Mapping[Expr, Array]
+    moments: Mapping[Expr, Moments]
     samples: int
 
 
@@ -84,14 +80,16 @@ def calibrate(
         )
     )
     histograms = {node: Histogram(config.bins) for node in nodes}
-    sums = {f.data: np.zeros(1) for f in plan.forms.values() if isinstance(f, Affine)}
+    layers = {key: form for key, form in plan.forms.items() if isinstance(form, Affine)}
+    moments = {key: Moments(form) for key, form in layers.items() if config.compensate}
     run = evaluate(observed(main, nodes))
     count = 0
     for sample in samples:
-        for node, value in zip(nodes, run(sample), strict=True):
+        values = dict(zip(nodes, run(sample), strict=True))
+        for node, value in values.items():
             histograms[node].add(value)
-            if node in sums:
-                sums[node] = sums[node] + _channel_mean(value)
+        for key, moment in moments.items():
+            moment.add(values[layers[key].data])
         count += 1
     if count == 0:
         raise CodesignError.of(
@@ -105,15 +103,7 @@ def calibrate(
             help="look at the samples; quantization cannot choose a range for infinity or NaN",
         )
     params = _params(plan, use_counts(main.body), histograms, config)
-    means = {node: total / count for node, total in sums.items()}
-    return Calibration(histograms, params, means, count)
-
-
-def _channel_mean(value: Array) -> Array:
-    """Return the mean of each channel: axis 1 of an image, the last axis of a matrix."""
-    channel = 1 if value.ndim == 4 else value.ndim - 1
-    axes = tuple(axis for axis in range(value.ndim) if axis != channel)
-    return np.asarray(value.mean(axis=axes, dtype=np.float64))
+    return Calibration(histograms, params, moments, count)
 
 
 def _params(

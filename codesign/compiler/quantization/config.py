@@ -29,8 +29,9 @@ class QuantizationConfig:
         Share of values kept by `percentile`, within (50, 100].
     bins : int
         Bins of the histogram of each tensor.
-    correct_bias : bool
-        Whether biases make up for what rounding the weights does to the mean of each channel.
+    compensate : bool
+        Whether weights are rounded such that each layer's result stays, not each weight, and biases
+        make up for what rounding does to the mean.
     measure_error : bool
         Whether the quantized network is run on the samples again, to report each layer's
         signal-to-quantization-noise ratio against fp32.
@@ -39,7 +40,7 @@ class QuantizationConfig:
     method: RangeMethod = RangeMethod.MSE
     percentile: float = 99.99
     bins: int = 4096
-    correct_bias: bool = True
+    compensate: bool = True
     measure_error: bool = False
 
     def __post_init__(self) -> None:

@@ -17,7 +17,9 @@ from typing import Final, final
 import numpy as np
 
 from codesign.compiler.quantization.fixed_point import FactorOutOfRangeError, fixed_point
+from codesign.compiler.quantization.moments import Moments
 from codesign.compiler.quantization.ranges import QuantParams
+from codesign.compiler.quantization.rounding import compensated, nearest
 from codesign.dtypes import Array
 
 GREATEST_WEIGHT: Final = 127
@@ -47,12 +49,12 @@ def integer_layer(
     bias: Array,
     source: QuantParams,
     result: QuantParams,
-    means: Array | None = None,
+    moments: Moments | None = None,
 ) -> IntegerLayer:
     """Return the integer constants of a weight [m, ...] and a bias [m].
 
-    `means` holds for each row of the weight the mean of what it is multiplied by, and broadcasts to
-    the weight: the bias then makes up for the mean of the weights' rounding errors.
+    `moments` are of what the weight is multiplied by: weights are then rounded such that the result
+    stays, and the bias makes up for the mean of the rounding errors.
 
     Raises
     ------
@@ -65,11 +67,9 @@ def integer_layer(
     needed = np.abs(bias) / (source.scale * _BIAS_LIMIT)
     widened = int(np.count_nonzero((needed > narrow) & (narrow > 0)))
     scales = np.maximum(scales, needed)
-    codes = np.clip(np.rint(values / scales[:, None]), -GREATEST_WEIGHT, GREATEST_WEIGHT)
-    if means is not None:
-        rounding = codes * scales[:, None] - values
-        expected = np.broadcast_to(means, weight.shape).reshape(values.shape)
-        bias = bias - (rounding * expected).sum(axis=1)
+    codes = _codes(values / scales[:, None], moments)
+    if moments is not None:
+        bias = bias - _expected(codes * scales[:, None] - values, moments)
     biases = np.rint(bias / (source.scale * scales))
     _check_accumulator(codes, biases, source)
     try:
@@ -89,6 +89,21 @@ def integer_layer(
         shift,
         notes,
     )
+
+
+def _codes(values: Array, moments: Moments | None) -> Array:
+    covariance = None if moments is None else moments.covariance
+    if covariance is None:
+        return nearest(values, GREATEST_WEIGHT)
+    grouped = values.reshape(covariance.shape[0], -1, values.shape[1])
+    return compensated(grouped, covariance, GREATEST_WEIGHT).reshape(values.shape)
+
+
+def _expected(errors: Array, moments: Moments) -> Array:
+    """Return what errors of the weight add to each result on average."""
+    groups, taps = moments.mean.shape
+    by_group = errors.reshape(groups, -1, taps) * moments.mean[:, None, :]
+    return np.asarray(by_group.sum(axis=2).reshape(-1))
 
 
 def _check_accumulator(codes: Array, biases: Array, source: QuantParams) -> None:

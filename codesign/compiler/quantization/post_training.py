@@ -65,8 +65,7 @@ def quantize(
     types = infer_types(module)
     plan = make_plan(main, types)
     calibration = calibrate(main, plan, samples, run, settings)
-    means = calibration.means if settings.correct_bias else {}
-    realizer = Realizer(plan, calibration.params, types, means)
+    realizer = Realizer(plan, calibration.params, types, calibration.moments)
     for node in post_order(main.body):
         realizer.visit(node)
     quantized = replace(main, body=realizer.as_numbers(main.body))

@@ -26,6 +26,7 @@ from codesign.compiler.quantization.forms import (
     Sum,
 )
 from codesign.compiler.quantization.layers import NoIntegerLayerError, integer_layer
+from codesign.compiler.quantization.moments import Moments
 from codesign.compiler.quantization.plan import Plan
 from codesign.compiler.quantization.ranges import GREATEST_CODE, LEAST_CODE, QuantParams
 from codesign.diagnostics import InternalError, Span
@@ -52,8 +53,8 @@ class Realizer:
 
     `codes` holds the int8 form of every expression that has one so far; `failures` the reasons of
     layers that stay in floating point although the plan gave them an integer form; `notes` what
-    the report should say about others. `means` are of the channels of the data of layers whose
-    biases are to be corrected.
+    the report should say about others. `moments` are of the data of layers whose
+    rounding is to be compensated.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Realizer:
         plan: Plan,
         params: Mapping[Expr, QuantParams],
         types: Mapping[Expr, Type],
-        means: Mapping[Expr, Array],
+        moments: Mapping[Expr, Moments],
     ) -> None:
         self.codes: dict[Expr, Expr] = {}
         self.failures: dict[Expr, str] = {}
@@ -70,7 +71,7 @@ class Realizer:
         self._plan = plan
         self._params = params
         self._types = types
-        self._means = means
+        self._moments = moments
 
     def visit(self, node: Expr) -> None:
         """Make one expression; its operands were visited before."""
@@ -142,8 +143,8 @@ class Realizer:
 
     def _affine(self, node: Call, form: Affine) -> Expr:
         source, result = self._params[form.data], self._params[node]
-        means = _weight_means(form, self._means.get(form.data))
-        layer = integer_layer(form.weight, form.bias, source, result, means)
+        moments = self._moments.get(node)
+        layer = integer_layer(form.weight, form.bias, source, result, moments)
         if layer.notes:
             self.notes[node] = layer.notes
         anchor = form.chain[0]
@@ -243,17 +244,6 @@ class Realizer:
         type_ = self._types[node]
         assert isinstance(type_, TensorType), "codes are tensors"
         return type_.static_shape
-
-
-def _weight_means(form: Affine, means: Array | None) -> Array | None:
-    """Return the means of the data's channels in a shape that broadcasts to the layer's weight."""
-    if means is None or form.weight.ndim == 2:
-        return means
-    attrs = form.chain[0].attrs
-    assert isinstance(attrs, Conv2DAttrs), "a weight of rank 4 is a convolution's"
-    outputs, inputs = form.weight.shape[:2]
-    by_group = means.reshape(attrs.groups, inputs)
-    return np.repeat(by_group, outputs // attrs.groups, axis=0).reshape(outputs, inputs, 1, 1)
 
 
 def _call(name: str, *args: Expr, attrs: Attrs | None = None, span: Span | None = None) -> Call:
