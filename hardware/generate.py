@@ -18,6 +18,7 @@ from amaranth.hdl import Shape
 from amaranth.lib.wiring import In
 
 from codesign.accel.config import AccelConfig
+from codesign.accel.export import contract_header
 from codesign.accel.presets import PRESETS, preset
 from codesign.diagnostics import CodesignError
 from hardware.explicit_widths import explicit_widths
@@ -108,7 +109,9 @@ def _without_zeros() -> Iterator[None]:
 
 
 def generate(config: AccelConfig, folder: Path, arm: ArmName = "fpga") -> tuple[Path, ...]:
-    """Write `accelerator.v` and `manifest.json` into a folder, which is made; return their paths.
+    """Write the accelerator into a folder, which is made; return the paths of what is written.
+
+    `accelerator.v`, its `manifest.json`, and `accel_contract.h`, the contract for C and C++.
 
     Raises
     ------
@@ -118,10 +121,12 @@ def generate(config: AccelConfig, folder: Path, arm: ArmName = "fpga") -> tuple[
     config.check()
     folder.mkdir(parents=True, exist_ok=True)
     source, manifest = folder / "accelerator.v", folder / "manifest.json"
+    header = folder / "accel_contract.h"
     source.write_text(verilog(config, arm), encoding="utf-8")
     described = json.dumps(describe(config, arm, [source.name]), indent=2)
     manifest.write_text(described + "\n", encoding="utf-8")
-    return source, manifest
+    header.write_text(contract_header(config), encoding="utf-8")
+    return source, manifest, header
 
 
 def describe(config: AccelConfig, arm: ArmName, files: list[str]) -> dict[str, Any]:
