@@ -65,7 +65,7 @@ _LUTS: Final[Mapping[str, int]] = MappingProxyType(
         # A carry cell holds two LUTs; 16 words of 4 bits are two LUT pairs and their write port.
         "LUT4": 1,
         "CCU2C": 2,
-        "TRELLIS_DPR16X4": 4,
+        "TRELLIS_DPR16X4": 6,
         "SB_LUT4": 1,
         **{f"LUT{inputs}": 1 for inputs in range(1, 7)},
         "ALU": 1,
