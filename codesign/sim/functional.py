@@ -19,10 +19,10 @@ from codesign.accel.counters import Counters
 from codesign.accel.program import Program, require_digest
 from codesign.diagnostics import CodesignError, Problem
 from codesign.sim import functional_dram, functional_gemm, functional_vector
-from codesign.sim.functional_compiled import Pads, pads_of
 from codesign.sim.functional_decode import Decoded, Step, decode
 from codesign.sim.functional_dram import LoadStep, StoreStep
-from codesign.sim.functional_vector import VectorStep
+from codesign.sim.functional_lanes import Pads
+from codesign.sim.functional_vector import VectorStep, pads_of
 from codesign.sim.state import Scratchpads
 
 PROGRAMS_KEPT: Final = 64

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from math import prod
 from typing import final
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from codesign.accel.config import AccelConfig, Memory
@@ -114,7 +114,9 @@ def _box(instruction: Load | Store, memory: Memory, config: AccelConfig) -> Box:
         first=instruction.address * config.bus_bytes,
         shape=(*instruction.size, tile_bytes),
         strides=(z_stride, y_stride, tile_bytes, 1),
-        is_plain=bits >= 8 and 8 * tile_bytes == config.tile_bits(memory),
+        is_plain=bits >= 8
+        and 8 * tile_bytes == config.tile_bits(memory)
+        and sys.byteorder == "little",
     )
 
 
@@ -123,10 +125,9 @@ def _bytes(box: Box, dram: NDArray[np.uint8], base: int) -> NDArray[np.uint8]:
     first = base + box.first
     if not 0 <= first <= reach(first, box.shape, box.strides) < dram.size:
         raise InternalError("a program that was not checked leaves the memory")
-    return as_strided(dram[first:], shape=box.shape, strides=box.strides)
+    return np.ndarray(box.shape, np.uint8, dram.data, first, box.strides)
 
 
 def _as_bytes(tiles: Array, box: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Return the bytes [z, y, x, byte of the tile] of tiles themselves, on a little-endian host."""
-    shape = (*box, tiles[0].nbytes)
-    return tiles.reshape(-1).view(np.uint8).reshape(shape)
+    """Return the bytes [z, y, x, byte of the tile] of tiles themselves."""
+    return tiles.reshape(*box, -1).view(np.uint8)

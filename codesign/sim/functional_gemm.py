@@ -20,8 +20,8 @@ from codesign.accel.footprint import visits_once
 from codesign.accel.isa import Gemm
 from codesign.dtypes import Array
 from codesign.sim import functional_tiles
-from codesign.sim.functional_compiled import NONE, Fault
-from codesign.sim.state import Indices, Scratchpads, tile_indices, unwritten
+from codesign.sim.functional_compiled import faults_named
+from codesign.sim.state import Indices, Scratchpads, tile_indices
 
 FLOAT32_EXACT_BITS: Final = 24
 """Integers up to 2**24 in magnitude are exact in float32."""
@@ -76,10 +76,11 @@ def prepare(instruction: Gemm, config: AccelConfig) -> MatrixStep | TileStep:
 
 def gemm(step: MatrixStep | TileStep, config: AccelConfig, state: Scratchpads) -> int:
     """Execute one gemm; return how many additions saturated."""
-    if isinstance(step, MatrixStep):
-        _multiply(step, config, state)
-        return 0
-    return _step_by_step(step, config, state)
+    with faults_named():
+        if isinstance(step, MatrixStep):
+            _multiply(step, config, state)
+            return 0
+        return _step_by_step(step, config, state)
 
 
 # --- matrix products ------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ def _multiply(step: MatrixStep, config: AccelConfig, state: Scratchpads) -> None
         right = _matrix(Memory.WGT, step.wgt, step.wgt_terms[terms], floating, state)
         products = np.matmul(left, right.transpose(0, 2, 1)).astype(integer)
         shape = (step.acc.size, config.batch, len(step.acc_channels), config.block_out)
-        fault = functional_tiles.scatter(
+        functional_tiles.scatter(
             state.whole(Memory.ACC),
             state.written(Memory.ACC),
             step.acc.ravel(),
@@ -137,7 +138,6 @@ def _multiply(step: MatrixStep, config: AccelConfig, state: Scratchpads) -> None
             products.reshape(shape),
             accumulate,
         )
-        _check(fault)
         accumulate = True
 
 
@@ -158,17 +158,10 @@ def _matrix(
     groups, outer = tiles.shape
     _, rows, columns = values.shape
     matrix = np.empty((groups * outer, rows, len(terms), columns), floating)
-    fault = functional_tiles.gather(
+    functional_tiles.gather(
         int(memory), values, state.written(memory), tiles.ravel(), terms, matrix
     )
-    _check(fault)
     return matrix.reshape(groups, outer * rows, len(terms) * columns)
-
-
-def _check(fault: Fault) -> None:
-    kind, tile = fault
-    if kind != NONE:
-        raise unwritten(Memory(kind), tile)
 
 
 # --- step by step ---------------------------------------------------------------------------------
@@ -201,7 +194,7 @@ def _step_by_step(step: TileStep, config: AccelConfig, state: Scratchpads) -> in
         state.written(Memory.WGT),
         state.written(Memory.ACC),
     )
-    saturated, fault = functional_tiles.accumulate(
+    return functional_tiles.accumulate(
         step.iterations,
         step.loops,
         step.bases,
@@ -210,5 +203,3 @@ def _step_by_step(step: TileStep, config: AccelConfig, state: Scratchpads) -> in
         config.acc_bits,
         pads,
     )
-    _check(fault)
-    return saturated

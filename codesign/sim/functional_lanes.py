@@ -1,12 +1,12 @@
-"""The vector unit as machine code: one loop over iterations and lanes, exact at every step.
+"""The vector unit as machine code: blocks of tiles, every step exact for each of their lanes.
 
-`codesign.accel.arithmetic` defines every rule; each is stated here once more, for all the lanes of
-a tile. Lanes are int64: sums of 33 bits, products of 57 and sums with a residual of 58 are exact.
+`codesign.accel.arithmetic` defines every rule; each is stated here once more, as a loop. Lanes are
+int64: sums of 33 bits, products of 57 and sums with a residual of 58 are exact.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from codesign.accel.isa import (
     YSource,
 )
 from codesign.dtypes import Array
-from codesign.sim.functional_compiled import NONE, SHIFT, Fault, Pads, advance, compiled
+from codesign.sim.functional_compiled import ShiftFault, TileFault, compiled, compiled_part
+
+BLOCK_LANES: Final = 1024
+"""Lanes that go through a step together: enough to make calls cheap, few enough for a cache."""
 
 _ADD: Final = int(VectorOp.ADD)
 _SUB: Final = int(VectorOp.SUB)
@@ -33,40 +36,33 @@ _SUM: Final = int(Reduce.SUM)
 _LEAST: Final = int(Reduce.MIN)
 _GREATEST: Final = int(Reduce.MAX)
 _X_ACC: Final = int(XSource.ACC)
-_IMMEDIATE: Final = int(YSource.IMMEDIATE)
-_PARAM: Final = int(YSource.PARAM)
+_Y_PARAM: Final = int(YSource.PARAM)
 _Y_ACC: Final = int(YSource.ACC)
+_Y_VEC: Final = int(YSource.VEC)
 
-_ACC_MEMORY: Final = int(Memory.ACC)
-_VEC_MEMORY: Final = int(Memory.VEC)
-_PARAM_MEMORY: Final = int(Memory.PARAM)
-_LUT_MEMORY: Final = int(Memory.LUT)
+_ACC: Final = int(Memory.ACC)
+_VEC: Final = int(Memory.VEC)
+_PARAM: Final = int(Memory.PARAM)
+_LUT: Final = int(Memory.LUT)
 
+_LANE_LOW: Final = -(1 << (LANE_BITS - 1))
+_LANE_HIGH: Final = (1 << (LANE_BITS - 1)) - 1
 _BIAS_UNUSED: Final = 64 - LANE_BITS
 _MULTIPLIER_UNUSED: Final = 64 - MULTIPLIER_BITS
 _SHIFT_AT: Final = LANE_BITS + MULTIPLIER_BITS
 _FIELD_UNUSED: Final = 64 - IMMEDIATE_BITS
 
-_X: Final = 0
-_Y: Final = 1
-_Q: Final = 2
-_DST: Final = 3
-"""Operands in the order of `places`."""
-
 
 class Work(NamedTuple):
     """The numbers of a vector instruction, and what of the configuration its result depends on.
 
-    `iterations` are those of all loops, of which `inner` consecutive ones reduce to one result.
+    `y_source` is IMMEDIATE too where no y takes part.
     """
 
-    iterations: int
-    inner: int
     op: int
     reduce: int
     x_source: int
     y_source: int
-    reads_y: int
     to_acc: int
     requantize: int
     residual: int
@@ -82,197 +78,260 @@ class Work(NamedTuple):
     acc_bits: int
 
 
-@compiled
-def run(work: Work, loops: Array, bases: Array, pads: Pads) -> Fault:
-    """Execute one vector instruction of tiles within the memories.
+class Places(NamedTuple):
+    """Where the operands of every iteration lie: int64 vectors.
 
-    `loops` are the extents and the strides of x, y, q and the destination; `bases` their first
-    places.
+    Places of x and y are the sum of one by outer and one by reducing iteration; q and dst do not
+    move in reducing loops.
     """
+
+    x: Any
+    x_inner: Any
+    y: Any
+    y_inner: Any
+    q: Any
+    dst: Any
+
+
+class Pads(NamedTuple):
+    """The memories as matrices [tile, element], and which tiles are written.
+
+    Param words are int64.
+    """
+
+    acc: Any
+    vec: Any
+    out: Any
+    param: Any
+    lut: Any
+    acc_written: Any
+    vec_written: Any
+    out_written: Any
+    param_written: Any
+    lut_written: Any
+
+
+@compiled
+def run(work: Work, places: Places, pads: Pads) -> None:
+    """Execute one vector instruction of tiles within the memories, or raise what stops it."""
     lanes = pads.acc.shape[1]
-    counters = np.zeros(loops.shape[1], np.int64)
-    places = bases.copy()
-    term, y, total = np.empty(lanes, np.int64), np.empty(lanes, np.int64), np.empty(lanes, np.int64)
+    block = max(1, BLOCK_LANES // lanes)
+    buffers = np.zeros((4, block * lanes), np.int64)
     scale = np.empty((5, pads.param.shape[1]), np.int64)
-    scale_tile = np.int64(-1)
-    y[:] = work.immediate
-    phase = 0
-    for _ in range(work.iterations):
-        fault = _read_x(work, pads, places[_X], term)
-        if fault[0] != NONE:
-            return fault
-        if work.reads_y and work.y_source != _IMMEDIATE:
-            fault = _read_y(work, pads, places[_Y], y)
-            if fault[0] != NONE:
-                return fault
-        _combine(work, term, y)
-        if phase == 0:
-            total[:] = term
+    buffers[2] = work.immediate
+    for first in range(0, len(places.dst), block):
+        end = min(first + block, len(places.dst))
+        width = (end - first) * lanes
+        total, term, y, residual = (
+            buffers[0, :width],
+            buffers[1, :width],
+            buffers[2, :width],
+            buffers[3, :width],
+        )
+        _reduced(work, places, pads, first, end, total, term, y)
+        if work.residual:
+            _residual_term(y, work.immediate, work.residual_shift, residual)
+        if work.requantize:
+            _requantize(pads.param, pads.param_written, places.q[first:end], scale, total, residual)
+        if work.to_acc:
+            _saturate(total, work.acc_bits)
+            _write(pads.acc, pads.acc_written, places.dst[first:end], total)
         else:
-            _reduce(work, total, term)
-        phase += 1
-        if phase == work.inner:
-            phase = 0
-            if work.requantize:
-                if places[_Q] != scale_tile:
-                    scale_tile = places[_Q]
-                    fault = _read_scale(pads, scale_tile, scale)
-                    if fault[0] != NONE:
-                        return fault
-                _requantize(work, total, scale, y)
-            fault = _write(work, pads, places[_DST], total)
-            if fault[0] != NONE:
-                return fault
-        advance(counters, loops, places)
-    return NONE, 0
+            _quantized_output(total, work.zero_point, work.low, work.high)
+            if work.lookup:
+                _look_up(pads.lut, pads.lut_written, work.lut_base, total)
+            _write(pads.out, pads.out_written, places.dst[first:end], total)
 
 
-@compiled
-def _read_x(work: Work, pads: Pads, tile: int, x: Array) -> Fault:
-    if work.x_source == _X_ACC:
-        if not pads.acc_written[tile]:
-            return _ACC_MEMORY, tile
-        for lane in range(len(x)):
-            x[lane] = pads.acc[tile, lane]
-        return NONE, 0
-    if not pads.vec_written[tile]:
-        return _VEC_MEMORY, tile
-    for lane in range(len(x)):
-        x[lane] = pads.vec[tile, lane] - work.vec_zero_point
-    return NONE, 0
+# --- terms ----------------------------------------------------------------------------------------
 
 
-@compiled
-def _read_y(work: Work, pads: Pads, place: int, y: Array) -> Fault:
-    if work.y_source == _PARAM:
-        tile = place // FIELDS_PER_WORD
-        if not pads.param_written[tile]:
-            return _PARAM_MEMORY, tile
-        left = _FIELD_UNUSED - IMMEDIATE_BITS * (place % FIELDS_PER_WORD)
-        channels = pads.param.shape[1]
-        for first in range(0, len(y), channels):
+@compiled_part
+def _reduced(
+    work: Work,
+    places: Places,
+    pads: Pads,
+    first: int,
+    end: int,
+    total: Array,
+    term: Array,
+    y: Array,
+) -> None:
+    """Set total to what the reducing loops make of outer iterations first up to end.
+
+    `y` keeps the last operand y.
+    """
+    for inner in range(len(places.x_inner)):
+        x = total if inner == 0 else term
+        x_tiles = places.x[first:end] + places.x_inner[inner]
+        if work.x_source == _X_ACC:
+            _read(_ACC, pads.acc, pads.acc_written, x_tiles, 0, x)
+        else:
+            _read(_VEC, pads.vec, pads.vec_written, x_tiles, work.vec_zero_point, x)
+        y_places = places.y[first:end] + places.y_inner[inner]
+        if work.y_source == _Y_PARAM:
+            _read_fields(pads.param, pads.param_written, y_places, y)
+        elif work.y_source == _Y_ACC:
+            _read(_ACC, pads.acc, pads.acc_written, y_places, 0, y)
+        elif work.y_source == _Y_VEC:
+            _read(_VEC, pads.vec, pads.vec_written, y_places, work.vec_zero_point, y)
+        _combine(work.op, x, y, work.inp_bits)
+        if inner > 0:
+            _reduce(work.reduce, total, term)
+
+
+@compiled_part
+def _read(
+    memory: int, values: Array, written: Array, tiles: Array, zero_point: int, out: Array
+) -> None:
+    lanes = values.shape[1]
+    for index in range(len(tiles)):
+        tile = tiles[index]
+        if not written[tile]:
+            raise TileFault(memory, tile)
+        first = index * lanes
+        for lane in range(lanes):
+            out[first + lane] = values[tile, lane] - zero_point
+
+
+@compiled_part
+def _read_fields(param: Array, written: Array, places: Array, out: Array) -> None:
+    """Read one 16-bit field of every word of a tile: `arithmetic.parameter_field`."""
+    channels = param.shape[1]
+    rows = len(out) // (len(places) * channels)
+    first = 0
+    for index in range(len(places)):
+        tile = places[index] // FIELDS_PER_WORD
+        if not written[tile]:
+            raise TileFault(_PARAM, tile)
+        left = _FIELD_UNUSED - IMMEDIATE_BITS * (places[index] % FIELDS_PER_WORD)
+        for _ in range(rows):
             for channel in range(channels):
-                y[first + channel] = (pads.param[tile, channel] << left) >> _FIELD_UNUSED
-        return NONE, 0
-    if work.y_source == _Y_ACC:
-        if not pads.acc_written[place]:
-            return _ACC_MEMORY, place
-        for lane in range(len(y)):
-            y[lane] = pads.acc[place, lane]
-        return NONE, 0
-    if not pads.vec_written[place]:
-        return _VEC_MEMORY, place
-    for lane in range(len(y)):
-        y[lane] = pads.vec[place, lane] - work.vec_zero_point
-    return NONE, 0
+                out[first + channel] = (param[tile, channel] << left) >> _FIELD_UNUSED
+            first += channels
 
 
-@compiled
-def _saturate(value: int, bits: int) -> int:
-    limit = np.int64(1) << (bits - 1)
-    return min(max(value, -limit), limit - 1)
-
-
-@compiled
-def _combine(work: Work, x: Array, y: Array) -> None:
+@compiled_part
+def _combine(op: int, x: Array, y: Array, inp_bits: int) -> None:
     """Replace x by x op y: `arithmetic.combine`."""
-    if work.op == _ADD:
+    if op == _ADD:
         for lane in range(len(x)):
-            x[lane] = _saturate(x[lane] + y[lane], LANE_BITS)
-    elif work.op == _SUB:
+            x[lane] = min(max(x[lane] + y[lane], _LANE_LOW), _LANE_HIGH)
+    elif op == _SUB:
         for lane in range(len(x)):
-            x[lane] = _saturate(x[lane] - y[lane], LANE_BITS)
-    elif work.op == _MUL:
-        unused = 63 - work.inp_bits
+            x[lane] = min(max(x[lane] - y[lane], _LANE_LOW), _LANE_HIGH)
+    elif op == _MUL:
+        unused = 63 - inp_bits
         for lane in range(len(x)):
             narrow = (x[lane] << unused) >> unused
             field = (y[lane] << _FIELD_UNUSED) >> _FIELD_UNUSED
-            x[lane] = _saturate(narrow * field, LANE_BITS)
-    elif work.op == _MIN:
+            x[lane] = min(max(narrow * field, _LANE_LOW), _LANE_HIGH)
+    elif op == _MIN:
         for lane in range(len(x)):
             x[lane] = min(x[lane], y[lane])
-    elif work.op == _MAX:
+    elif op == _MAX:
         for lane in range(len(x)):
             x[lane] = max(x[lane], y[lane])
 
 
-@compiled
-def _reduce(work: Work, total: Array, term: Array) -> None:
-    """Add one more term: `arithmetic.reduce_step`."""
-    if work.reduce == _SUM:
+@compiled_part
+def _reduce(reduce: int, total: Array, term: Array) -> None:
+    """Take one more term into total: `arithmetic.reduce_step`."""
+    if reduce == _SUM:
         for lane in range(len(total)):
-            total[lane] = _saturate(total[lane] + term[lane], LANE_BITS)
-    elif work.reduce == _LEAST:
+            total[lane] = min(max(total[lane] + term[lane], _LANE_LOW), _LANE_HIGH)
+    elif reduce == _LEAST:
         for lane in range(len(total)):
             total[lane] = min(total[lane], term[lane])
-    elif work.reduce == _GREATEST:
+    elif reduce == _GREATEST:
         for lane in range(len(total)):
             total[lane] = max(total[lane], term[lane])
 
 
-@compiled
-def _read_scale(pads: Pads, tile: int, scale: Array) -> Fault:
-    """Unpack param words: bias, multiplier, shift, half of the shift's divisor less 1, odd's mask.
+# --- results --------------------------------------------------------------------------------------
 
-    The last two make `arithmetic.half_even_shift` one addition and one shift.
+
+@compiled_part
+def _residual_term(y: Array, immediate: int, residual_shift: int, residual: Array) -> None:
+    """Set residual: `arithmetic.residual_term`."""
+    for lane in range(len(y)):
+        residual[lane] = (y[lane] * immediate) << residual_shift
+
+
+@compiled_part
+def _requantize(
+    param: Array, written: Array, tiles: Array, scale: Array, total: Array, residual: Array
+) -> None:
+    """Scale total by the param words of every tile: `arithmetic.requantize`."""
+    channels = scale.shape[1]
+    rows = len(total) // (len(tiles) * channels)
+    scale_tile = np.int64(-1)
+    first = 0
+    for index in range(len(tiles)):
+        if tiles[index] != scale_tile:
+            scale_tile = tiles[index]
+            if not written[scale_tile]:
+                raise TileFault(_PARAM, scale_tile)
+            _unpack_scale(param[scale_tile], scale)
+        for _ in range(rows):
+            for channel in range(channels):
+                lane = first + channel
+                exact = (total[lane] + scale[0, channel]) * scale[1, channel] + residual[lane]
+                shift = scale[2, channel]
+                odd = (exact >> shift) & scale[4, channel]
+                rounded = (exact + scale[3, channel] + odd) >> shift
+                total[lane] = min(max(rounded, _LANE_LOW), _LANE_HIGH)
+            first += channels
+
+
+@compiled_part
+def _unpack_scale(words: Array, scale: Array) -> None:
+    """Set bias, multiplier, shift, and what half to even adds: a constant, and a mask of the floor.
+
+    `arithmetic.unpack_parameters`, and of `arithmetic.half_even_shift` what no value changes.
     """
-    if not pads.param_written[tile]:
-        return _PARAM_MEMORY, tile
-    worst = np.int64(0)
-    for channel in range(scale.shape[1]):
-        word = pads.param[tile, channel]
+    for channel in range(len(words)):
+        word = words[channel]
         shift = (word >> _SHIFT_AT) & 0xFF
-        worst = max(worst, shift)
+        if shift > SHIFT_MAX:
+            raise ShiftFault(shift)
         scale[0, channel] = (word << _BIAS_UNUSED) >> _BIAS_UNUSED
         scale[1, channel] = (word << (64 - _SHIFT_AT)) >> _MULTIPLIER_UNUSED
         scale[2, channel] = shift
-        scale[3, channel] = ((np.int64(1) << shift) >> 1) - 1 if shift > 0 else 0
+        scale[3, channel] = (np.int64(1) << (shift - 1)) - 1 if shift > 0 else 0
         scale[4, channel] = 1 if shift > 0 else 0
-    if worst > SHIFT_MAX:
-        return SHIFT, worst
-    return NONE, 0
 
 
-@compiled
-def _requantize(work: Work, total: Array, scale: Array, y: Array) -> None:
-    """Scale what the reducing loops hold: `arithmetic.requantize`, `arithmetic.residual_term`."""
-    channels = scale.shape[1]
-    for first in range(0, len(total), channels):
-        if work.residual:
-            for channel in range(channels):
-                residual = (y[first + channel] * work.immediate) << work.residual_shift
-                exact = (total[first + channel] + scale[0, channel]) * scale[1, channel]
-                total[first + channel] = exact + residual
-        else:
-            for channel in range(channels):
-                exact = (total[first + channel] + scale[0, channel]) * scale[1, channel]
-                total[first + channel] = exact
-        for channel in range(channels):
-            exact = total[first + channel]
-            shift = scale[2, channel]
-            odd = (exact >> shift) & scale[4, channel]
-            total[first + channel] = _saturate(
-                (exact + scale[3, channel] + odd) >> shift, LANE_BITS
-            )
-
-
-@compiled
-def _write(work: Work, pads: Pads, tile: int, total: Array) -> Fault:
-    """Finish one result and write it: `arithmetic.quantized_output`, `arithmetic.table_entry`."""
-    if work.to_acc:
-        pads.acc_written[tile] = True
-        for lane in range(len(total)):
-            pads.acc[tile, lane] = _saturate(total[lane], work.acc_bits)
-        return NONE, 0
-    pads.out_written[tile] = True
-    if not work.lookup:
-        for lane in range(len(total)):
-            pads.out[tile, lane] = min(max(total[lane] + work.zero_point, work.low), work.high)
-        return NONE, 0
+@compiled_part
+def _saturate(total: Array, bits: int) -> None:
+    """Limit total to `bits` bits: `arithmetic.saturate`."""
+    limit = np.int64(1) << (bits - 1)
     for lane in range(len(total)):
-        byte = min(max(total[lane] + work.zero_point, work.low), work.high) & 0xFF
-        entry = work.lut_base + byte
-        if not pads.lut_written[entry]:
-            return _LUT_MEMORY, entry
-        pads.out[tile, lane] = pads.lut[entry, 0]
-    return NONE, 0
+        total[lane] = min(max(total[lane], -limit), limit - 1)
+
+
+@compiled_part
+def _quantized_output(total: Array, zero_point: int, low: int, high: int) -> None:
+    """Shift and clip total: `arithmetic.quantized_output`."""
+    for lane in range(len(total)):
+        total[lane] = min(max(total[lane] + zero_point, low), high)
+
+
+@compiled_part
+def _look_up(lut: Array, written: Array, base: int, total: Array) -> None:
+    """Replace total by entries of a table: `arithmetic.table_entry`."""
+    for lane in range(len(total)):
+        entry = base + (total[lane] & 0xFF)
+        if not written[entry]:
+            raise TileFault(_LUT, entry)
+        total[lane] = lut[entry, 0]
+
+
+@compiled_part
+def _write(values: Array, written: Array, tiles: Array, total: Array) -> None:
+    lanes = values.shape[1]
+    for index in range(len(tiles)):
+        tile = tiles[index]
+        written[tile] = True
+        for lane in range(lanes):
+            values[tile, lane] = total[index * lanes + lane]

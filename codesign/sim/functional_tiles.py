@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from codesign.accel.arithmetic import LANE_BITS
 from codesign.accel.config import Memory
 from codesign.dtypes import Array
-from codesign.sim.functional_compiled import NONE, Fault, advance, compiled
+from codesign.sim.functional_compiled import TileFault, compiled, compiled_part
 
 _INP: Final = int(Memory.INP)
 _WGT: Final = int(Memory.WGT)
@@ -19,24 +19,23 @@ _ACC: Final = int(Memory.ACC)
 @compiled
 def gather(
     memory: int, values: Array, written: Array, tiles: Array, terms: Array, matrix: Array
-) -> Fault:
+) -> None:
     """Set matrix[tile, row, term, column] to element (row, column) of tile `tiles + terms`."""
     _, rows, columns = values.shape
     for outer in range(len(tiles)):
         for inner in range(len(terms)):
             tile = tiles[outer] + terms[inner]
             if not written[tile]:
-                return memory, tile
+                raise TileFault(memory, tile)
             for row in range(rows):
                 for column in range(columns):
                     matrix[outer, row, inner, column] = values[tile, row, column]
-    return NONE, 0
 
 
 @compiled
 def scatter(
     acc: Array, written: Array, tiles: Array, channels: Array, products: Array, adds: bool
-) -> Fault:
+) -> None:
     """Set or add products[tile, row, channel, column], modulo 2**32: `arithmetic.accumulate`.
 
     They belong to element (row, column) of tile `tiles + channels`; no tile occurs twice.
@@ -46,7 +45,7 @@ def scatter(
         for inner in range(len(channels)):
             tile = tiles[outer] + channels[inner]
             if adds and not written[tile]:
-                return _ACC, tile
+                raise TileFault(_ACC, tile)
             written[tile] = True
             for row in range(rows):
                 for column in range(columns):
@@ -54,18 +53,17 @@ def scatter(
                     if adds:
                         total += acc[tile, row, column]
                     acc[tile, row, column] = np.int32(total)
-    return NONE, 0
 
 
 class TilePads(NamedTuple):
     """The memories of the gemm array, [tile, row, column], and which tiles are written."""
 
-    inp: Array
-    wgt: Array
-    acc: Array
-    inp_written: Array
-    wgt_written: Array
-    acc_written: Array
+    inp: Any
+    wgt: Any
+    acc: Any
+    inp_written: Any
+    wgt_written: Any
+    acc_written: Any
 
 
 @compiled
@@ -77,7 +75,7 @@ def accumulate(
     accumulates: bool,
     acc_bits: int,
     pads: TilePads,
-) -> tuple[int, Fault]:
+) -> int:
     """Execute one gemm of tiles within the memories; return the saturated additions.
 
     `loops` are the extents and the strides of inp, wgt and acc; `bases` their first tiles.
@@ -88,19 +86,19 @@ def accumulate(
     for _ in range(iterations):
         inp, wgt, acc = places
         if not pads.inp_written[inp]:
-            return 0, (_INP, inp)
+            raise TileFault(_INP, inp)
         if not pads.wgt_written[wgt]:
-            return 0, (_WGT, wgt)
+            raise TileFault(_WGT, wgt)
         adds = accumulates or bool(np.any((counters > 0) & reduces))
         if adds and not pads.acc_written[acc]:
-            return 0, (_ACC, acc)
+            raise TileFault(_ACC, acc)
         pads.acc_written[acc] = True
         saturated += _add_product(pads.inp[inp], pads.wgt[wgt], pads.acc[acc], adds, acc_bits)
-        advance(counters, loops, places)
-    return saturated, (NONE, 0)
+        _advance(counters, loops, places)
+    return saturated
 
 
-@compiled
+@compiled_part
 def _add_product(inp: Array, wgt: Array, acc: Array, adds: bool, acc_bits: int) -> int:
     """Set or add the product of two tiles; return how many elements saturated.
 
@@ -120,3 +118,17 @@ def _add_product(inp: Array, wgt: Array, acc: Array, adds: bool, acc_bits: int) 
                 saturated += 1
             acc[row, column] = np.int32(total)
     return saturated
+
+
+@compiled_part
+def _advance(counters: Array, loops: Array, places: Array) -> None:
+    """Step a loop nest on by one iteration."""
+    loop = len(counters) - 1
+    while loop >= 0:
+        counters[loop] += 1
+        if counters[loop] < loops[0, loop]:
+            places += loops[1:, loop]
+            return
+        counters[loop] = 0
+        places -= loops[1:, loop] * (loops[0, loop] - 1)
+        loop -= 1

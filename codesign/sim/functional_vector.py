@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import final
 
 import numpy as np
 
 from codesign.accel.config import VECTOR_LOOPS, AccelConfig, Memory
 from codesign.accel.footprint import reads_y
-from codesign.accel.isa import SHIFT_MAX, Destination, Vector
-from codesign.diagnostics import CodesignError
+from codesign.accel.isa import Destination, Vector, YSource
+from codesign.dtypes import Array
 from codesign.sim import functional_lanes
-from codesign.sim.functional_compiled import NONE, SHIFT, Pads
-from codesign.sim.functional_lanes import Work
-from codesign.sim.state import Indices, unwritten
+from codesign.sim.functional_compiled import faults_named
+from codesign.sim.functional_lanes import Pads, Places, Work
+from codesign.sim.state import Scratchpads, tile_indices
 
 
 @final
@@ -24,21 +24,17 @@ class VectorStep:
     """A vector instruction as `functional_lanes.run` takes it."""
 
     work: Work
-    loops: Indices
-    bases: Indices
+    places: Places
 
 
 def prepare(instruction: Vector, config: AccelConfig) -> VectorStep:
     """Return an instruction whose tiles lie within the memories, ready to run."""
-    inner = instruction.extents[VECTOR_LOOPS - instruction.reduce_loops :]
+    y_source = instruction.y_source if reads_y(instruction) else YSource.IMMEDIATE
     work = Work(
-        iterations=prod(instruction.extents),
-        inner=prod(inner),
         op=int(instruction.op),
         reduce=int(instruction.reduce),
         x_source=int(instruction.x_source),
-        y_source=int(instruction.y_source),
-        reads_y=int(reads_y(instruction)),
+        y_source=int(y_source),
         to_acc=int(instruction.destination is Destination.ACC),
         requantize=int(instruction.requantize),
         residual=int(instruction.residual),
@@ -53,28 +49,46 @@ def prepare(instruction: Vector, config: AccelConfig) -> VectorStep:
         inp_bits=config.inp_bits,
         acc_bits=config.acc_bits,
     )
-    loops = np.array(
-        (
-            instruction.extents,
-            instruction.x_strides,
-            instruction.y_strides,
-            instruction.q_strides,
-            instruction.dst_strides,
-        ),
-        np.int64,
+    return VectorStep(work, _places(instruction))
+
+
+def _places(instruction: Vector) -> Places:
+    split = VECTOR_LOOPS - instruction.reduce_loops
+
+    def outer(base: int, strides: Sequence[int]) -> Array:
+        return tile_indices(base, instruction.extents[:split], strides[:split])
+
+    def inner(strides: Sequence[int]) -> Array:
+        return tile_indices(0, instruction.extents[split:], strides[split:])
+
+    return Places(
+        x=outer(instruction.x, instruction.x_strides),
+        x_inner=inner(instruction.x_strides),
+        y=outer(instruction.y, instruction.y_strides),
+        y_inner=inner(instruction.y_strides),
+        q=outer(instruction.q, instruction.q_strides),
+        dst=outer(instruction.dst, instruction.dst_strides),
     )
-    bases = np.array((instruction.x, instruction.y, instruction.q, instruction.dst), np.int64)
-    return VectorStep(work, loops, bases)
 
 
 def vector(step: VectorStep, pads: Pads) -> None:
     """Execute one vector instruction.
 
-    Every result is written before the next is begun; the rules of `accel.legality` make this equal
-    to reading all operands first.
+    Some results are written before others are begun; the rules of `accel.legality` make this equal
+    to the order of the loops.
     """
-    kind, value = functional_lanes.run(step.work, step.loops, step.bases, pads)
-    if kind == SHIFT:
-        raise CodesignError.of(f"a param word shifts by {value} bits, more than {SHIFT_MAX}")
-    if kind != NONE:
-        raise unwritten(Memory(kind), value)
+    with faults_named():
+        functional_lanes.run(step.work, step.places, pads)
+
+
+def pads_of(state: Scratchpads) -> Pads:
+    """Return the scratchpads as the vector unit takes them."""
+
+    def matrix(memory: Memory) -> Array:
+        tiles = state.whole(memory)
+        return tiles.reshape(len(tiles), -1)
+
+    memories = (Memory.ACC, Memory.VEC, Memory.OUT, Memory.PARAM, Memory.LUT)
+    acc, vec, out, param, lut = (matrix(memory) for memory in memories)
+    written = [state.written(memory) for memory in memories]
+    return Pads(acc, vec, out, param.view(np.int64), lut, *written)

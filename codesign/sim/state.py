@@ -24,13 +24,11 @@ class UnwrittenError(CodesignError):
 
 
 def tile_indices(base: int, extents: Sequence[int], strides: Sequence[int]) -> Indices:
-    """Return the tile of every iteration of a loop nest: int64[extents]."""
-    indices: Indices = np.full((1,) * len(extents), base, dtype=np.int64)
-    for loop, (extent, stride) in enumerate(zip(extents, strides, strict=True)):
-        steps = np.arange(extent, dtype=np.int64) * stride
-        indices = indices + steps.reshape(
-            [-1 if axis == loop else 1 for axis in range(len(extents))]
-        )
+    """Return the tile of every iteration of a loop nest, in their order: int64[(iterations)]."""
+    indices: Indices = np.array([base], np.int64)
+    for extent, stride in zip(extents, strides, strict=True):
+        if extent > 1:
+            indices = (indices[:, None] + stride * np.arange(extent)).ravel()
     return indices
 
 
