@@ -132,7 +132,7 @@ class SerialDevice:
         for index, address in enumerate(bases):
             self._write_wide(f"segment{index}", address)
         self._link.write_register("watchdog", self._limits.watchdog_cycles)
-        self._link.write_register("control", Control.START)
+        self._link.write_register("control", Control.START | Control.INTERRUPT_ENABLE)
 
     def _wait(self, progress: Progress | None) -> None:
         begin = time.monotonic()
