@@ -104,7 +104,7 @@ def icarus(name: str) -> str:
 
 def complaints(config: AccelConfig, folder: Path) -> list[str]:
     """Generate into a folder; return what the tools say, one line each; nothing where clean."""
-    source, _ = generate(config, folder)
+    source, *_ = generate(config, folder)
     tools = find_tools()
     commands = {
         "verilator": [
