@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
+from codesign.compiler.quantization import QuantizationConfig
 from codesign.diagnostics import CodesignError
 from experiments.networks import direction, orientation, resnet18
 from experiments.networks.digits import data as digits
@@ -24,7 +25,7 @@ from experiments.networks.samples import Samples, Split
 class Network:
     """One network; `model_file` and `samples` take the build folder and may fetch.
 
-    `is_trained` says whether top-1 means something; `runs_on_rtl` whether simulating its circuit
+    `quantization` is how it becomes integers where the default does not do. `is_trained` says whether top-1 means something; `runs_on_rtl` whether simulating its circuit
     takes minutes rather than hours.
     """
 
@@ -36,6 +37,7 @@ class Network:
     classes: tuple[str, ...] | None
     model_file: Callable[[Path], Path]
     samples: Callable[[Split, int, Path], Samples]
+    quantization: QuantizationConfig = QuantizationConfig()
     is_trained: bool = True
     runs_on_rtl: bool = True
 
@@ -134,6 +136,8 @@ NETWORKS: Final[tuple[Network, ...]] = (
         classes=None,
         model_file=_efficientnet_file,
         samples=efficientnet.samples,
+        # A thousand classes lie closer to each other than one step of int8.
+        quantization=QuantizationConfig(float_results=True),
     ),
     Network(
         name="resnet18",
