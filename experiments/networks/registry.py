@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, final
 
@@ -25,8 +25,8 @@ from experiments.networks.samples import Samples, Split
 class Network:
     """One network; `model_file` and `samples` take the build folder and may fetch.
 
-    `quantization` is how it becomes integers where the default does not do. `is_trained` says whether top-1 means something; `runs_on_rtl` whether simulating its circuit
-    takes minutes rather than hours.
+    `quantization` is how it becomes integers. `is_trained` says whether top-1 means something;
+    `runs_on_rtl` whether simulating its circuit takes minutes rather than hours.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Network:
     classes: tuple[str, ...] | None
     model_file: Callable[[Path], Path]
     samples: Callable[[Split, int, Path], Samples]
-    quantization: QuantizationConfig = QuantizationConfig()
+    quantization: QuantizationConfig = field(default_factory=QuantizationConfig)
     is_trained: bool = True
     runs_on_rtl: bool = True
 

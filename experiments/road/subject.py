@@ -29,9 +29,10 @@ Inputs = Mapping[str, Array]
 class Subject:
     """What the road runs.
 
-    `quantization` is how it becomes integers. `evaluation` and `calibration` are inputs by name, each of the network's own batch; `labels`
-    the true classes of `evaluation`, where they are known. `is_trained` says whether top-1 means
-    something; `has_data` whether the inputs are more than seeded noise.
+    `quantization` is how it becomes integers. `evaluation` and `calibration` are inputs by name,
+    each of the network's own batch; `labels` the true classes of `evaluation`, where they are
+    known. `is_trained` says whether top-1 means something; `has_data` whether the inputs are more
+    than seeded noise.
     """
 
     name: str
