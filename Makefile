@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo doctor setup networks networks-torch train fmt lint types test test-rtl \
-        test-cosim test-slow verilog simulator bitstream board run compare show docs clean ci
+        test-cosim test-cocotb icarus test-slow verilog simulator bitstream board run compare show docs clean ci
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | column -t -s "$$(printf '\t')"
@@ -48,11 +48,17 @@ types: setup  ## mypy --strict
 test: setup  ## the default suite
 	$(PYTHON) -m pytest
 
-test-rtl: setup  ## Amaranth benches and the Verilated design
-	$(PYTHON) -m pytest tests/rtl
+test-rtl: setup  ## Amaranth benches and the exported text
+	$(PYTHON) -m pytest tests/rtl -m 'slow or not slow'
 
-test-cosim: setup  ## RTL against the cycle simulator
-	$(PYTHON) -m pytest tests/cosim
+test-cosim: setup  ## RTL against both simulators: values, cycles, traces, faults
+	$(PYTHON) -m pytest tests/cosim -m 'slow or not slow'
+
+test-cocotb: setup icarus  ## the pins, under Verilator and Icarus, with AXI models
+	$(PYTHON) -m pip install --quiet -e '.[pins]' && $(PYTHON) -m pytest tests/cocotb -m 'slow or not slow'
+
+icarus:  ## Icarus Verilog, the four-state simulator, by apt where it is missing
+	@command -v iverilog >/dev/null || apt-get install -y --no-install-recommends iverilog || echo 'iverilog is missing and apt-get cannot install it here: what needs it is left out'
 
 test-slow: networks  ## networks end to end, long properties
 	CODESIGN_HYPOTHESIS=thorough $(PYTHON) -m pytest -m slow
@@ -75,7 +81,7 @@ run: setup  ## MODEL=digits TARGET=accel PRESET=edge SIM=cycle
 compare: setup  ## MODEL=digits PRESET=edge: every way of running it, side by side
 	$(PYTHON) -m codesign.cli.main compare $(MODEL) --preset $(PRESET)
 
-show: networks  ## ROW=name: measures one promised figure afresh; last line `name: value unit`
+show: networks $(if $(filter accel-lint accel-xprop,$(ROW)),icarus)  ## ROW=name: measures one promised figure afresh; last line `name: value unit`
 	@$(PYTHON) -m experiments.rows $(ROW)
 
 docs: setup  ## the README's commands and the doctests

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign.accel.config import AccelConfig, DramTiming
+from codesign.accel.config import AccelConfig, DramTiming, Memory
 from codesign.accel.counters import COUNTER_NAMES
+from codesign.accel.isa import Store
 from codesign.accel.program import Program
 from codesign.diagnostics import CodesignError
 from codesign.sim.cycle import CycleSimulator
@@ -81,7 +82,9 @@ def compare(
         result.differences += _burst_difference(timed.bursts, bursts)
         return result
     result.cycles = timed.cycles
-    result.differences += _memory_difference(expected, found, bases)
+    if not np.array_equal(expected, found):
+        writers = _writers(program, config, bases)
+        result.differences += _memory_difference(expected, found, bases, writers)
     result.values_differ = bool(result.differences)
     if outcome.cycles != timed.cycles:
         result.differences.append(f"RTL took {outcome.cycles} cycles, expected {timed.cycles}")
@@ -96,17 +99,36 @@ def compare(
 
 
 def _memory_difference(
-    expected: NDArray[np.uint8], found: NDArray[np.uint8], bases: Sequence[int]
+    expected: NDArray[np.uint8],
+    found: NDArray[np.uint8],
+    bases: Sequence[int],
+    writers: dict[int, int],
 ) -> list[str]:
+    """Name the byte that differs and was written first, and the instruction that wrote it."""
     wrong = np.flatnonzero(expected != found)
-    if not wrong.size:
-        return []
-    first = int(wrong[0])
+    none = 1 << 62
+    first = min((int(byte) for byte in wrong), key=lambda byte: (writers.get(byte, none), byte))
     segment = max(index for index, base in enumerate(bases) if base <= first)
+    writer = f"store {writers[first]}" if first in writers else "no instruction"
     return [
         f"{wrong.size} bytes of memory differ, the first at {first:#x} (segment {segment} + "
-        f"{first - bases[segment]:#x}): RTL has {found[first]:#x}, expected {expected[first]:#x}"
+        f"{first - bases[segment]:#x}), which {writer} writes: RTL has {found[first]:#x}, "
+        f"expected {expected[first]:#x}"
     ]
+
+
+def _writers(program: Program, config: AccelConfig, bases: Sequence[int]) -> dict[int, int]:
+    """Return, for every byte that the program stores, the last instruction that does."""
+    tile = config.dram_tile_bytes(Memory.OUT)
+    last: dict[int, int] = {}
+    for index, store in enumerate(program.instructions):
+        if not isinstance(store, Store):
+            continue
+        for z, y, x in np.ndindex(store.size):
+            beat = store.address + z * store.stride[0] + y * store.stride[1]
+            first = bases[store.segment] + beat * config.bus_bytes + x * tile
+            last.update(dict.fromkeys(range(first, first + tile), index))
+    return last
 
 
 def _burst_difference(expected: NDArray[np.int64], logged: NDArray[np.int64]) -> list[str]:

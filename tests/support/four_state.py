@@ -45,7 +45,7 @@ def run_four_state(
     bases: Sequence[int],
     folder: Path,
 ) -> FourState:
-    """Run a program under Icarus.
+    """Export a configuration into a folder and run a program on it under Icarus.
 
     Raises
     ------
@@ -53,6 +53,18 @@ def run_four_state(
         Icarus is not installed.
     """
     source, *_ = generate(config, folder)
+    return run_text(source, config, program, dram, bases)
+
+
+def run_text(
+    source: Path,
+    config: AccelConfig,
+    program: Program,
+    dram: NDArray[np.uint8],
+    bases: Sequence[int],
+) -> FourState:
+    """Run a program on a file of Verilog; its folder gets the bench and the memory."""
+    folder = source.parent
     image = np.frombuffer(encode_program(program.instructions, config), dtype=np.uint8)
     base = program_base(dram)
     memory = np.zeros(-(-(base + image.size) // 4096) * 4096, dtype=np.uint8)

@@ -106,7 +106,12 @@ def icarus(name: str) -> str:
 def complaints(config: AccelConfig, folder: Path) -> list[str]:
     """Generate into a folder; return what the tools say, one line each; nothing where clean."""
     source, *_ = generate(config, folder)
-    tools = find_tools()
+    return complaints_about(source)
+
+
+def complaints_about(source: Path) -> list[str]:
+    """Return what the tools say of a file whose top module is the accelerator's."""
+    folder, tools = source.parent, find_tools()
     commands = {
         "verilator": [
             *(str(tools.verilator), "--lint-only", "-Wall", "--quiet"),
