@@ -71,7 +71,7 @@ LEAVES = tuple(
 
 def verilog(config: AccelConfig, arm: ArmName = "fpga") -> str:
     """Return the accelerator as SystemVerilog text; the top module is `accel`."""
-    with _without_zeros():
+    with without_zeros():
         text = rtlil.convert(Top(config, Arm(arm)), name=TOP_NAME, emit_src=False)
     match Arm(arm):
         case Arm.SIMULATION:
@@ -105,7 +105,7 @@ def _with_waivers(text: str) -> str:
 
 
 @contextmanager
-def _without_zeros() -> Iterator[None]:
+def without_zeros() -> Iterator[None]:
     """Emit no initial value for memories that begin at 0.
 
     Amaranth 0.5 writes every row of every memory, most of the export's time and text; every row

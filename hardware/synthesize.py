@@ -180,7 +180,7 @@ def synthesize_accelerator(
 ) -> Synthesis:
     """Synthesize the accelerator of a configuration, without a board around it."""
     with tempfile.TemporaryDirectory(prefix="codesign-synth-") as name:
-        source, _ = generate(config, Path(name))
+        source, *_ = generate(config, Path(name))
         return synthesize([source], TOP_NAME, target, folder, say)
 
 

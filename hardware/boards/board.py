@@ -15,7 +15,7 @@ from codesign.accel.config import PAGE_BYTES, AccelConfig
 from codesign.accel.resources import BLOCK_RAM_SHAPES, PARTS, estimate
 from codesign.accel.serial_protocol import SILENCE_CYCLES, BoardInfo
 from codesign.diagnostics import CodesignError
-from hardware.generate import TOP_NAME, ArmName, generate
+from hardware.generate import TOP_NAME, ArmName, generate, without_zeros
 from hardware.rtl.accelerator import accelerator_members
 from hardware.rtl.axi_master import axi_members
 from hardware.rtl.registers import axi_lite_members
@@ -202,8 +202,10 @@ def write_board(plan: BoardPlan, folder: Path, arm: ArmName = "fpga") -> tuple[P
         The plan or its configuration breaks a rule.
     """
     board = Board(plan)
-    accelerator, _ = generate(plan.config, folder, arm)
-    text = verilog.convert(board, name=BOARD_NAME, emit_src=False, strip_internal_attrs=True)
+    accelerator, *_ = generate(plan.config, folder, arm)
+    # Block RAM begins with zeros by itself; written out, they cost Yosys minutes.
+    with without_zeros():
+        text = verilog.convert(board, name=BOARD_NAME, emit_src=False, strip_internal_attrs=True)
     source = folder / "board.v"
     source.write_text(text, encoding="utf-8")
     return accelerator, source
