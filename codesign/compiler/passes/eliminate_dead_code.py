@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
-from codesign.ir.relay.expr import Expr, GlobalVar, Let
+from codesign.ir.relay.expr import (
+    Call,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    Let,
+    OpRef,
+    RefWrite,
+)
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.visit import free_variables, post_order, rewrite
 
@@ -21,7 +30,7 @@ from codesign.ir.relay.visit import free_variables, post_order, rewrite
 class EliminateDeadCode:
     """Drop lets whose variable is not used, then functions that main does not reach.
 
-    Every operator is pure, so an unused call may go.
+    Every operator is pure, so an unused call of one may go; what may write a cell stays.
     """
 
     name: ClassVar[str] = "eliminate-dead-code"
@@ -34,7 +43,9 @@ class EliminateDeadCode:
         reached = _reached(live)
         if len(reached) == len(live.functions):
             return live
-        return Module({name: each for name, each in live.functions.items() if name in reached})
+        return live.with_functions(
+            {name: each for name, each in live.functions.items() if name in reached}
+        )
 
 
 def _drop_lets(body: Expr) -> Expr:
@@ -43,10 +54,21 @@ def _drop_lets(body: Expr) -> Expr:
 
     def rule(expr: Expr) -> Expr:
         if isinstance(expr, Let) and expr.var not in free_variables(expr.body):
-            return expr.body
+            return expr.body if _is_pure(expr.value) else expr
         return expr
 
     return rewrite(body, rule)
+
+
+def _is_pure(value: Expr) -> bool:
+    """Return whether evaluating a value writes no cell: a function may that is called."""
+    if isinstance(value, Function):
+        return True
+    return not any(
+        isinstance(node, RefWrite)
+        or (isinstance(node, Call) and not isinstance(node.callee, OpRef | Constructor))
+        for node in post_order(value)
+    )
 
 
 def _reached(module: Module) -> frozenset[str]:
