@@ -52,7 +52,7 @@ from codesign.ir.relay.expr import (
     Var,
     pattern_variables,
 )
-from codesign.ir.relay.kinds import data_type_mistakes, kind_mistakes
+from codesign.ir.relay.kinds import annotation_mistakes, data_type_mistakes
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import (
     FuncType,
@@ -61,7 +61,6 @@ from codesign.ir.relay.types import (
     TensorType,
     TupleType,
     Type,
-    TypeVar,
     type_text,
 )
 from codesign.ir.relay.visit import children, post_order
@@ -166,9 +165,7 @@ class _Inference:
     def _declare(self, root: Expr) -> None:
         """Note what variables are bound to; give parameters and recursive functions a type."""
         nodes = list(post_order(root))
-        visible = {
-            each for node in nodes if isinstance(node, Function) for each in node.type_params
-        }
+        self.mistakes.extend(annotation_mistakes(nodes, self._module.data_types))
         for node in nodes:
             match node:
                 case Let(var, value):
@@ -176,15 +173,8 @@ class _Inference:
                 case Function(params):
                     for param in params:
                         self.types.setdefault(param, param.annotation or Hole())
-                    self._check_kinds(node.result_type, visible, node.span)
-                case Var(_, annotation, span):
-                    self._check_kinds(annotation, visible, span)
                 case _:
                     pass
-
-    def _check_kinds(self, type_: Type | None, visible: set[TypeVar], span: Span | None) -> None:
-        if type_ is not None:
-            self.mistakes.extend(kind_mistakes(type_, self._module.data_types, visible, span))
 
     def _below(self, node: Expr) -> Iterator[Expr]:
         """Yield the children; a match binds its patterns between its value and the first body."""
@@ -266,7 +256,7 @@ class _Inference:
     def _fits(self, found: Type, expected: Type) -> bool:
         """Let a type flow into another, also when more is known about it later."""
         fits = self._unifier.flow(found, expected)
-        if fits and any(self._unifier.holes(found)):
+        if fits and not self._unifier.is_closed(found):
             self._unifier.watch(found, Flow(found, expected))
         return fits
 
@@ -328,9 +318,10 @@ class _Inference:
     def _signature(self, function: Function) -> FuncType:
         """Return the type of a function whose body may not have been seen yet."""
         if function not in self._signatures:
-            for param in function.params:
+            params = tuple(
                 self.types.setdefault(param, param.annotation or Hole())
-            params = tuple(self.types[param] for param in function.params)
+                for param in function.params
+            )
             result = function.result_type or Hole()
             self._signatures[function] = FuncType(params, result, function.type_params)
         return self._signatures[function]
@@ -338,20 +329,20 @@ class _Inference:
     def _function(self, function: Function) -> Type:
         signature = self._signature(function)
         body = self._use(function.body)
-        shown = type_text(self._unifier.resolve(signature.result))
+        before = type_text(self._unifier.resolve(signature.result))
         if not self._fits(body, signature.result):
-            raise problem(
-                "the body has another type than the function's result",
-                function.body.span or function.span,
-                f"found {type_text(self._unifier.resolve(body))}, annotated {shown}",
-            )
+            found = type_text(self._unifier.resolve(body))
+            word = "used as" if function.result_type is None else "annotated"
+            what = "the body has another type than the function's result"
+            place = function.body.span or function.span
+            raise problem(what, place, f"found {found}, {word} {before}")
         return signature
 
     def _call(self, call: Call) -> Type:
         if isinstance(call.callee, OpRef):
             record = operator(call.callee.name, call.callee.span or call.span)
             args = tuple(self.types[each] for each in call.args)
-            if not any(any(self._unifier.holes(each)) for each in args):
+            if all(map(self._unifier.is_closed, args)):
                 return record.relation(call, args)
             result = Hole()
             self._add(Relation(record, call, args, result))

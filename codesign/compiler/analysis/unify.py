@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Generic, TypeVar, final
 
-from codesign.ir.relay.type_algebra import has_holes, parts, substitute_type, with_parts
+from codesign.ir.relay.type_algebra import parts, substitute_type, with_parts
 from codesign.ir.relay.types import (
     UNKNOWN,
     FuncType,
@@ -45,6 +45,7 @@ class Unifier(Generic[WaiterT]):
         self._bound: dict[Hole, Type] = {}
         self._poisoned: set[Hole] = set()
         self._watchers: dict[Hole, list[WaiterT]] = {}
+        self._closed: dict[int, Type] = {}
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -57,15 +58,26 @@ class Unifier(Generic[WaiterT]):
 
     def resolve(self, type_: Type) -> Type:
         """Return the type with everything filled in that is known."""
-        if isinstance(type_, TensorType):
+        if self.is_closed(type_):
             return type_
         if isinstance(type_, Hole):
             found = self.head(type_)
             return found if isinstance(found, Hole) else self.resolve(found)
         return with_parts(type_, tuple(map(self.resolve, parts(type_))))
 
+    def is_closed(self, type_: Type) -> bool:
+        """Return whether the type has no holes, not even bound ones."""
+        if isinstance(type_, TensorType | TypeParameter) or id(type_) in self._closed:
+            return True
+        if isinstance(type_, Hole) or not all(map(self.is_closed, parts(type_))):
+            return False
+        self._closed[id(type_)] = type_
+        return True
+
     def holes(self, type_: Type) -> Iterator[Hole]:
         """Yield the holes in a type, also those that are bound, each as it is known now."""
+        if self.is_closed(type_):
+            return
         if isinstance(type_, Hole):
             root = self._root(type_)
             yield root
@@ -193,7 +205,7 @@ class Unifier(Generic[WaiterT]):
 
     def is_complete(self, type_: Type) -> bool:
         """Return whether everything in the type is known."""
-        return not has_holes(self.resolve(type_))
+        return self.is_closed(self.resolve(type_))
 
 
 def _substituted(function: FuncType, values: dict[TypeParameter, Type]) -> FuncType:

@@ -23,7 +23,7 @@ from codesign.compiler.analysis.infer_types import infer_expression
 from codesign.compiler.frontend.token_stream import mistake
 from codesign.diagnostics import CodesignError, Span
 from codesign.dtypes import DType
-from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Tuple
+from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Tuple, Var
 from codesign.ir.relay.types import TensorType
 from codesign.ops.reshape import ReshapeAttrs
 
@@ -82,10 +82,15 @@ def in_our_words(name: str, args: Args, values: Values, span: Span) -> tuple[Arg
 def _check_repeated(
     name: str, key: str, value: object, args: Args, which: slice, span: Span
 ) -> None:
-    weight = _known_type(args[1]) if len(args) > 1 else None
-    if value is None or weight is None:
+    match args:
+        case (_, Var(annotation=TensorType(shape)), *_):
+            wanted = list(shape[which])
+        case (_, Constant(array), *_):
+            wanted = list(array.shape[which])
+        case _:
+            return
+    if value is None:
         return
-    wanted = list(weight.shape[which])
     if (value if isinstance(value, list) else [value]) != wanted:
         found = f"{key} is {value}, the weight has {', '.join(map(str, wanted))}"
         raise mistake(f"{name} is given another weight", span, found)

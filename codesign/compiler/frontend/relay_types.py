@@ -22,9 +22,15 @@ from codesign.ir.relay.types import (
     TypeCall,
     TypeVar,
 )
+from codesign.ops.table import OPERATORS
 
 _RESERVED: Final = frozenset({"Tensor", "fn", "ref", "_", *DType})
 """Names of types that no data type may have."""
+
+_KEYWORDS: Final = frozenset(
+    "let fn def if else type match extern free_var ref ref_read ref_write meta _ "
+    "True False inff nan".split()
+)
 
 
 class TypeReader:
@@ -160,6 +166,8 @@ class TypeReader:
         found: list[ConstructorDefinition] = []
         while not self._stream.is_mark("}"):
             name = self._stream.expect_kind(TokenKind.WORD)
+            if name.text in (*_KEYWORDS, *OPERATORS):
+                raise mistake(f"no constructor may be named {name.text}", name.span)
             fields = self._types(")") if self._stream.take_mark("(") else ()
             found.append(ConstructorDefinition(name.text, fields, name.span))
             self._stream.take_mark(",")

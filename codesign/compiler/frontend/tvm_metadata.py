@@ -1,7 +1,7 @@
 """The metadata table as TVM writes it: a graph of nodes, and tensors in base 64.
 
-A tensor is: 8 bytes magic, 8 reserved, device (two int32), rank (int32), element type (kind and bits
-uint8, lanes uint16), lengths (int64 each), size in bytes (int64), elements; all little-endian.
+A tensor is: 8 bytes magic, 8 reserved, device (two int32), rank (int32), element type (kind and
+bits uint8, lanes uint16), lengths (int64 each), size in bytes (int64), elements; all little-endian.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from base64 import b64decode
 from collections.abc import Mapping
 from math import prod
 from struct import calcsize, error, unpack_from
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -35,19 +35,22 @@ def tvm_constants(table: Mapping[str, object]) -> list[Array]:
     ValueError
         The table is not what TVM writes.
     """
+    match table:
+        case {"nodes": [*nodes], "b64ndarrays": [*tensors], "root": int(root)}:
+            pass
+        case _:
+            raise ValueError("a table of TVM has the fields nodes, b64ndarrays and root")
+    return _members(nodes, tensors, root)
+
+
+def _members(nodes: list[Any], tensors: list[Any], root: int) -> list[Array]:
     try:
-        nodes, tensors, root = table["nodes"], table["b64ndarrays"], table["root"]
-        assert isinstance(nodes, list), "nodes is a list"
-        assert isinstance(tensors, list), "b64ndarrays is a list"
-        assert isinstance(root, int), "root is a number"
         kinds = nodes[root]
-        if "keys" not in kinds:
-            kinds = {"keys": [CONSTANTS], "data": [root]}
         place = kinds["data"][kinds["keys"].index(CONSTANTS)]
         members = [nodes[index] for index in nodes[place]["data"]]
         return [_tensor(tensors[int(each["attrs"]["data"])]) for each in members]
-    except (AssertionError, KeyError, TypeError, IndexError, error) as mistake:
-        raise ValueError(f"it is not what TVM writes: {mistake}") from mistake
+    except (KeyError, TypeError, IndexError, error) as mistake:
+        raise ValueError(f"a table of TVM refers to what it has not: {mistake}") from mistake
 
 
 def _tensor(text: str) -> Array:

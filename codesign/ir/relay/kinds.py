@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from codesign.diagnostics import Diagnostic, Problem, Span
+from codesign.ir.relay.expr import Expr, Function, Var
 from codesign.ir.relay.module import Module, TypeDefinition
 from codesign.ir.relay.type_algebra import has_holes, parts
 from codesign.ir.relay.types import FuncType, Type, TypeCall, TypeVar
@@ -35,6 +36,19 @@ def kind_mistakes(
             pass
     for each in parts(type_):
         yield from kind_mistakes(each, data_types, visible, span)
+
+
+def annotation_mistakes(
+    nodes: Sequence[Expr], data_types: Mapping[str, TypeDefinition]
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the types that are written at the nodes of one global function."""
+    visible = {each for node in nodes if isinstance(node, Function) for each in node.type_params}
+    for node in nodes:
+        match node:
+            case Var(annotation=type_) | Function(result_type=type_) if type_ is not None:
+                yield from kind_mistakes(type_, data_types, visible, node.span)
+            case _:
+                pass
 
 
 def data_type_mistakes(module: Module) -> Iterator[Diagnostic]:
