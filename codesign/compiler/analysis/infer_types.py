@@ -25,6 +25,7 @@ from codesign.compiler.analysis.type_mistakes import (
     argument_mistake,
     branches_mistake,
     clauses_mistake,
+    place_of,
     problem,
     projected,
     refuse_operators,
@@ -231,16 +232,16 @@ class _Inference:
                 return self._field(node, self.types[value])
             case If():
                 return self._if(node)
-            case Match():
-                return self._match(node)
+            case Match(_, clauses):
+                return self._joined(node, tuple(clause.body for clause in clauses))
             case RefNew(value):
                 content = Hole()
                 self._flow(self._use(value), content, node.span, "")
                 return RefType(content)
             case RefRead(reference):
-                return self._content(reference)
+                return self._content(reference, node.span)
             case RefWrite(reference, value):
-                cell = self._content(reference)
+                cell = self._content(reference, node.span)
                 self._flow(self._use(value), cell, node.span, "the cell holds another type")
                 return TupleType(())
             case _:
@@ -256,7 +257,10 @@ class _Inference:
     def _fits(self, found: Type, expected: Type) -> bool:
         """Let a type flow into another, also when more is known about it later."""
         fits = self._unifier.flow(found, expected)
-        if fits and not self._unifier.is_closed(found):
+        if not fits:
+            self._unifier.poison(found)
+            self._unifier.poison(expected)
+        elif not self._unifier.is_closed(found):
             self._unifier.watch(found, Flow(found, expected))
         return fits
 
@@ -334,7 +338,7 @@ class _Inference:
             found = type_text(self._unifier.resolve(body))
             word = "used as" if function.result_type is None else "annotated"
             what = "the body has another type than the function's result"
-            place = function.body.span or function.span
+            place = place_of(function.body) or function.span
             raise problem(what, place, f"found {found}, {word} {before}")
         return signature
 
@@ -369,14 +373,11 @@ class _Inference:
 
     def _if(self, node: If) -> Type:
         condition = self.types[node.condition]
-        place = node.condition.span or node.span
+        place = place_of(node.condition) or node.span
         if not self._fits(condition, _CONDITION):
             shown = type_text(self._unifier.resolve(condition))
             raise problem("a condition is a scalar of bool", place, f"found {shown}")
         return self._joined(node, (node.then, node.otherwise))
-
-    def _match(self, node: Match) -> Type:
-        return self._joined(node, tuple(clause.body for clause in node.clauses))
 
     def _joined(self, node: If | Match, ways: tuple[Expr, ...]) -> Type:
         """Return the one type of all ways out of a branch."""
@@ -390,8 +391,8 @@ class _Inference:
                 raise clauses_mistake(node, index, known, found)
         return result
 
-    def _content(self, reference: Expr) -> Type:
+    def _content(self, reference: Expr, span: Span | None) -> Type:
         content = Hole()
         what = "a cell is expected here"
-        self._flow(self.types[reference], RefType(content), reference.span, what)
+        self._flow(self.types[reference], RefType(content), span, what)
         return content

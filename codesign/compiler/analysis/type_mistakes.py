@@ -6,7 +6,7 @@ from typing import Any
 
 from codesign.compiler.analysis.unify import Unifier
 from codesign.diagnostics import CodesignError, Problem, Span
-from codesign.ir.relay.expr import Call, Expr, If, Match, OpRef, Project
+from codesign.ir.relay.expr import Call, Expr, If, Let, Match, OpRef, Project, Var
 from codesign.ir.relay.types import FuncType, TupleType, Type, type_text
 from codesign.ir.relay.visit import children
 
@@ -20,6 +20,13 @@ def problem(
 ) -> CodesignError:
     """Return an error of one mistake."""
     return CodesignError(Problem(what=what, found=found, span=span, help=help, notes=notes))
+
+
+def place_of(value: Expr) -> Span | None:
+    """Return where a value is made; a variable's own place is where it is declared, not used."""
+    while isinstance(value, Let):
+        value = value.body
+    return None if isinstance(value, Var) else value.span
 
 
 def refuse_operators(node: Expr) -> None:
@@ -71,5 +78,5 @@ def branches_mistake(node: If, then: Type, otherwise: Type) -> CodesignError:
 def clauses_mistake(node: Match, index: int, known: Type, found: Type) -> CodesignError:
     """Return the error that a clause has another type than those before it."""
     shown = f"clause {index} gives {type_text(found)}, those before it {type_text(known)}"
-    place = node.clauses[index].body.span or node.span
+    place = place_of(node.clauses[index].body) or node.span
     return problem("the clauses have different types", place, shown)

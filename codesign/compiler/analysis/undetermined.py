@@ -103,7 +103,7 @@ class Undetermined:
             what="nothing determines the type of an expression",
             found=f"found {shown}",
             span=node.span,
-            help="annotate it: let %x: … = …",
+            help=f"annotate it: let %x: {shown.replace('_', '…')} = …",
         )
 
     def _is_recursive(self, name: str) -> bool:
@@ -128,10 +128,10 @@ class Undetermined:
             for node in inside:
                 type_ = self._types.get(node)
                 free = set() if type_ is None else free_type_variables(self._unifier.resolve(type_))
-                if leaked := sorted(each.name for each in free - known):
+                if free - known:
                     yield Problem(
                         what=f"@{name} mentions a type parameter of another function",
-                        found=f"found {self._shown(self._types[node])} with {leaked[0]}",
+                        found=f"found {self._shown(self._types[node])}",
                         span=node.span,
                         help="annotate the parameters and the result of both functions",
                     )

@@ -32,12 +32,15 @@ INFIX: Final = {
 """Precedence and operator of each infix sign; all group to the left."""
 
 
-def reduce_infix(operands: list[Expr], sign: Token) -> None:
-    """Replace the last two operands by the call that the sign between them means."""
-    right, left = operands.pop(), operands.pop()
-    name = INFIX[sign.text][1]
-    span = sign.span if left.span is None else joined(left.span, right.span or sign.span)
-    operands.append(Call(OpRef(name, sign.span), (left, right), None, span))
+def reduce_infix(operands: list[tuple[Expr, Span]], sign: Token) -> None:
+    """Replace the last two operands by the call that the sign between them means.
+
+    Each stands with its place: a variable's own span is where it is declared.
+    """
+    (right, last), (left, first) = operands.pop(), operands.pop()
+    span = joined(first, last)
+    call = Call(OpRef(INFIX[sign.text][1], sign.span), (left, right), None, span)
+    operands.append((call, span))
 
 
 def named_operator(name: Token) -> OpRef:

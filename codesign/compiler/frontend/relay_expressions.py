@@ -39,7 +39,7 @@ from codesign.compiler.frontend.relay_constants import (
 from codesign.compiler.frontend.relay_lexer import Lexed, Token, TokenKind
 from codesign.compiler.frontend.relay_patterns import PatternReader
 from codesign.compiler.frontend.relay_types import TypeReader
-from codesign.compiler.frontend.token_stream import TokenStream, joined, mistake
+from codesign.compiler.frontend.token_stream import TokenStream, mistake
 from codesign.ir.relay.expr import (
     Call,
     Clause,
@@ -187,7 +187,9 @@ class ExpressionReader:
     # --- operators and calls ----------------------------------------------------------------------
 
     def _infix(self) -> _Step:
-        operands: list[Expr] = [(yield self._call())]
+        start = self._stream.peek
+        first = yield self._call()
+        operands = [(first, self._stream.since(start))]
         signs: list[Token] = []
         while True:
             sign = self._stream.peek
@@ -195,18 +197,19 @@ class ExpressionReader:
             while signs and INFIX[signs[-1].text][0] >= precedence:
                 reduce_infix(operands, signs.pop())
             if not precedence:
-                return operands[0]
+                return operands[0][0]
             signs.append(self._stream.take())
-            operands.append((yield self._call()))
+            start = self._stream.peek
+            operand = yield self._call()
+            operands.append((operand, self._stream.since(start)))
 
     def _call(self) -> _Step:
         start = self._stream.peek
         expr = yield self._atom()
         while True:
             if self._stream.peek.kind is TokenKind.FIELD:
-                index = self._stream.take()
-                field = self._stream.index(index)
-                expr = project(expr, field, joined(start.span, index.span))
+                field = self._stream.index(self._stream.take())
+                expr = project(expr, field, self._stream.since(start))
             elif self._stream.take_mark("("):
                 expr = yield self._arguments(start, expr)
             else:
@@ -224,8 +227,8 @@ class ExpressionReader:
                 args.append((yield self._expr()))
             if not self._stream.take_mark(","):
                 break
-        end = self._stream.expect_mark(")")
-        span = joined(start.span, end.span)
+        self._stream.expect_mark(")")
+        span = self._stream.since(start)
         if isinstance(callee, OpRef):
             return operator_call(callee, tuple(args), values, span)
         if values:
@@ -250,9 +253,7 @@ class ExpressionReader:
             case TokenKind.MARK if token.text == "(":
                 return (yield self._parenthesis(token))
             case TokenKind.MARK if token.text == "{":
-                expr = yield self._expr()
-                self._stream.expect_mark("}")
-                return expr
+                return (yield self._rest_of_block())
             case TokenKind.MARK if token.text == "-":
                 return signed_constant(self._stream)
             case _:
@@ -296,8 +297,8 @@ class ExpressionReader:
         if word.text == "ref_write":
             self._stream.expect_mark(",")
             second = yield self._expr()
-        end = self._stream.expect_mark(")")
-        span = joined(word.span, end.span)
+        self._stream.expect_mark(")")
+        span = self._stream.since(word)
         if second is not None:
             return RefWrite(first, second, span)
         return RefNew(first, span) if word.text == "ref" else RefRead(first, span)
@@ -306,9 +307,8 @@ class ExpressionReader:
 
     def _match(self, start: Token) -> _Step:
         complete = not self._stream.take_mark("?")
-        self._stream.expect_mark("(")
-        value = yield self._expr()
-        end = self._stream.expect_mark(")")
+        value = yield self._in_parentheses()
+        span = self._stream.since(start)
         self._stream.expect_mark("{")
         clauses: list[Clause] = []
         while not self._stream.is_mark("}"):
@@ -323,7 +323,7 @@ class ExpressionReader:
             clauses.append(Clause(pattern, body))
             self._stream.take_mark(",")
         self._stream.expect_mark("}")
-        return Match(value, tuple(clauses), complete, joined(start.span, end.span))
+        return Match(value, tuple(clauses), complete, span)
 
     # --- literals, tuples, branches, functions ----------------------------------------------------
 
@@ -336,37 +336,35 @@ class ExpressionReader:
                     self._stream.expect_mark(")")
                     return fields[0]
                 break
-        end = self._stream.expect_mark(")")
-        return Tuple(tuple(fields), joined(start.span, end.span))
+        self._stream.expect_mark(")")
+        return Tuple(tuple(fields), self._stream.since(start))
 
     def _if(self, start: Token) -> _Step:
-        self._stream.expect_mark("(")
-        condition = yield self._expr()
-        self._stream.expect_mark(")")
+        condition = yield self._in_parentheses()
+        span = self._stream.since(start)
         then = yield self._block()
         self._stream.expect_word("else")
         otherwise = yield self._block()
-        return If(condition, then, otherwise, start.span)
+        return If(condition, then, otherwise, span)
+
+    def _in_parentheses(self) -> _Step:
+        self._stream.expect_mark("(")
+        expr = yield self._expr()
+        self._stream.expect_mark(")")
+        return expr
 
     def _block(self) -> _Step:
         self._stream.expect_mark("{")
+        return (yield self._rest_of_block())
+
+    def _rest_of_block(self) -> _Step:
         expr = yield self._expr()
         self._stream.expect_mark("}")
         return expr
 
     def _function(self, start: Token) -> _Step:
-        params: list[Var] = []
-        attributes: dict[str, int | str] = {}
         type_params = self._types.enter()
-        self._stream.expect_mark("(")
-        while not self._stream.is_mark(")"):
-            if self._stream.peek.kind is TokenKind.LOCAL:
-                params.append(self._patterns.variable())
-            else:
-                self._function_attribute(attributes)
-            if not self._stream.take_mark(","):
-                break
-        self._stream.expect_mark(")")
+        params, attributes = self._patterns.parameters()
         result = self._types.type_() if self._stream.take_mark("->") else None
         names: list[str] = []
         for param in params:
@@ -375,15 +373,7 @@ class ExpressionReader:
         for name in names:
             self._scope[name].pop()
         self._types.leave(type_params)
-        return Function(tuple(params), body, result, attributes, type_params, start.span)
-
-    def _function_attribute(self, attributes: dict[str, int | str]) -> None:
-        name = self._stream.expect_kind(TokenKind.WORD)
-        self._stream.expect_mark("=")
-        value = self._stream.attribute_value()
-        if not isinstance(value, int | str):
-            raise mistake("a function's attribute is a whole number or a string", name.span)
-        attributes[name.text] = value
+        return Function(params, body, result, attributes, type_params, start.span)
 
     def _meta(self, token: Token) -> Expr:
         self._stream.expect_mark("[")
@@ -391,8 +381,8 @@ class ExpressionReader:
         self._stream.expect_mark("]")
         self._stream.expect_mark("[")
         index = self._stream.whole_number()
-        end = self._stream.expect_mark("]")
-        span = joined(token.span, end.span)
+        self._stream.expect_mark("]")
+        span = self._stream.since(token)
         if key.text != CONSTANTS:
             raise mistake(f"metadata of kind {key.text} is not read yet", key.span)
         if index not in self._constants:

@@ -1,4 +1,4 @@
-"""Variables with their types and patterns of Relay text, which nest little."""
+"""What binds in Relay text: variables with their types, parameters, and patterns."""
 
 from __future__ import annotations
 
@@ -34,6 +34,34 @@ class PatternReader:
         name = self._stream.expect_kind(TokenKind.LOCAL)
         annotation = self._types.type_() if self._stream.take_mark(":") else None
         return Var(name.text, annotation, name.span)
+
+    def parameters(self) -> tuple[tuple[Var, ...], dict[str, int | str]]:
+        """Read `(%x: type, …, Attribute=1, …)`: the parameters and attributes of a function."""
+        params: list[Var] = []
+        attributes: dict[str, int | str] = {}
+        self._stream.expect_mark("(")
+        while not self._stream.is_mark(")"):
+            if self._stream.peek.kind is TokenKind.LOCAL:
+                params.append(self.variable())
+                self._refuse_virtual_device()
+            else:
+                self._attribute(attributes)
+            if not self._stream.take_mark(","):
+                break
+        self._stream.expect_mark(")")
+        return tuple(params), attributes
+
+    def _refuse_virtual_device(self) -> None:
+        if self._stream.is_mark("{"):
+            raise mistake("virtual devices are not read", self._stream.peek.span)
+
+    def _attribute(self, attributes: dict[str, int | str]) -> None:
+        name = self._stream.expect_kind(TokenKind.WORD)
+        self._stream.expect_mark("=")
+        value = self._stream.attribute_value()
+        if not isinstance(value, int | str):
+            raise mistake("a function's attribute is a whole number or a string", name.span)
+        attributes[name.text] = value
 
     def pattern(self) -> Pattern:
         """Read a pattern; its variables are bound by whoever reads the clause's body."""

@@ -28,8 +28,10 @@ _RESERVED: Final = frozenset({"Tensor", "fn", "ref", "_", *DType})
 """Names of types that no data type may have."""
 
 _KEYWORDS: Final = frozenset(
-    "let fn def if else type match extern free_var ref ref_read ref_write meta _ "
-    "True False inff nan".split()
+    {
+        *("let", "fn", "def", "if", "else", "type", "match", "extern", "free_var"),
+        *("ref", "ref_read", "ref_write", "meta", "_", "True", "False", "inff", "nan"),
+    }
 )
 
 
@@ -110,7 +112,8 @@ class TypeReader:
                 raise self._unknown(token)
 
     def _unknown(self, token: Token) -> Exception:
-        known = [*self._scope, *self._data_types, *DType, "Tensor"]
+        visible = [name for name, bound in self._scope.items() if bound]
+        known = [*visible, *self._data_types, *DType, "Tensor"]
         close = get_close_matches(token.text, known)
         advice = f"there is {' and '.join(close)}" if close else None
         return mistake(f"no type is named {token.text!r}", token.span, help_text=advice)
@@ -157,6 +160,8 @@ class TypeReader:
         if name.text in _RESERVED:
             raise mistake(f"{name.text} is the name of another type", name.span)
         type_params = self.enter()
+        if is_extern and self._stream.is_mark("{"):
+            raise mistake("an extern type has no constructors", self._stream.peek.span)
         constructors = () if is_extern else self._constructors()
         self.leave(type_params)
         return TypeDefinition(name.text, type_params, constructors, is_extern, name.span)
@@ -167,7 +172,9 @@ class TypeReader:
         while not self._stream.is_mark("}"):
             name = self._stream.expect_kind(TokenKind.WORD)
             if name.text in (*_KEYWORDS, *OPERATORS):
-                raise mistake(f"no constructor may be named {name.text}", name.span)
+                kind = "a keyword" if name.text in _KEYWORDS else "an operator"
+                what = f"no constructor may be named {name.text}"
+                raise mistake(what, name.span, f"it is {kind}")
             fields = self._types(")") if self._stream.take_mark("(") else ()
             found.append(ConstructorDefinition(name.text, fields, name.span))
             self._stream.take_mark(",")

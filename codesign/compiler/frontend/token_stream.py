@@ -57,6 +57,10 @@ class TokenStream:
         """How many tokens are taken."""
         return self._at
 
+    def since(self, start: Token) -> Span:
+        """Return the range from a token to the last one that is taken."""
+        return joined(start.span, self._tokens[max(self._at - 1, 0)].span)
+
     def seek(self, place: int) -> None:
         """Go to where `place` was this."""
         self._at = place
