@@ -127,7 +127,12 @@ class Unifier(Generic[WaiterT]):
         if not function.type_params:
             return function
         fresh: dict[TypeParameter, Type] = {each: Hole() for each in function.type_params}
-        return _substituted(function, fresh)
+        return self._substituted(function, fresh)
+
+    def _substituted(self, function: FuncType, values: dict[TypeParameter, Type]) -> FuncType:
+        """Return the function's type with types in the place of its type parameters."""
+        new = tuple(substitute_type(self.resolve(each), values) for each in parts(function))
+        return FuncType(new[:-1], new[-1])
 
     def flow(self, found: Type, expected: Type) -> bool:
         """Return whether a value of one type may stand where the other is expected."""
@@ -177,7 +182,7 @@ class Unifier(Generic[WaiterT]):
             if len(found.type_params) != len(expected.type_params):
                 return False
             names = dict(zip(found.type_params, expected.type_params, strict=True))
-            found = _substituted(found, dict(names))
+            found = self._substituted(found, dict(names))
         else:
             found = self.instance(found)
         return self._flow_all(expected.params, found.params) and self._flow(
@@ -206,12 +211,6 @@ class Unifier(Generic[WaiterT]):
     def is_complete(self, type_: Type) -> bool:
         """Return whether everything in the type is known."""
         return self.is_closed(self.resolve(type_))
-
-
-def _substituted(function: FuncType, values: dict[TypeParameter, Type]) -> FuncType:
-    """Return the function's type without type parameters, with types in their place."""
-    new = tuple(substitute_type(each, values) for each in parts(function))
-    return FuncType(new[:-1], new[-1])
 
 
 def _is_consistent(found: TensorType, expected: TensorType) -> bool:
