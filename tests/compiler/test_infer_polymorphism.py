@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from codesign.compiler.analysis.infer_types import infer_types
@@ -40,7 +42,8 @@ def types_of(text: str) -> dict[str, str]:
     ("text", "name", "expected"),
     [
         ("def @main(%n: int32) { if (%n == 0) { 1f } else { @main(%n - 1) } }", "main", "float32"),
-        ("def @main(%n: int32) { if (%n == 0) { 1 } else { @main(%n - 1) * %n } }", "main", "int32"),
+        ("def @main(%n: int32) { if (%n == 0) { 1 } else { @main(%n - 1) * %n } }", "main",
+         "int32"),
         ("def @main(%n: int32) { if (%n == 0) { Nil } else { Cons(%n, @main(%n)) } }", "main",
          "List[int32]"),
         ("def @main(%n: int32) { (%n, @f(%n)) } def @f(%n: int32) { if (%n == 0) { 2f } else "
@@ -262,7 +265,7 @@ def test_polymorphic_functions_are_equal_up_to_names() -> None:
 def test_long_chains_of_holes() -> None:
     unifier = Unifier[str]()
     holes = [Hole() for _ in range(5000)]
-    for left, right in zip(holes, holes[1:], strict=False):
+    for left, right in pairwise(holes):
         assert unifier.flow(left, right)
     assert unifier.flow(INT, holes[0])
     assert all(unifier.resolve(hole) == INT for hole in holes)

@@ -235,6 +235,8 @@ class _FunctionText:
                 trailing = "," if len(fields) == 1 else ""
                 parts = [self._operand(each) for each in fields]
                 return ["(", *_separated(parts), trailing, ")"]
+            case Project(Constant() as value, index):
+                return ["(", self._operand(value), f").{index}"]
             case Project(value, index):
                 return [self._operand(value), f".{index}"]
             case Function():
