@@ -11,17 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
-from codesign.ir.relay.expr import (
-    Call,
-    Constructor,
-    Expr,
-    Function,
-    GlobalVar,
-    Let,
-    OpRef,
-    RefWrite,
-)
+from codesign.ir.relay.expr import Expr, GlobalVar, Let
 from codesign.ir.relay.module import Module
+from codesign.ir.relay.purity import is_pure
 from codesign.ir.relay.visit import free_variables, post_order, rewrite
 
 
@@ -54,21 +46,10 @@ def _drop_lets(body: Expr) -> Expr:
 
     def rule(expr: Expr) -> Expr:
         if isinstance(expr, Let) and expr.var not in free_variables(expr.body):
-            return expr.body if _is_pure(expr.value) else expr
+            return expr.body if is_pure(expr.value) else expr
         return expr
 
     return rewrite(body, rule)
-
-
-def _is_pure(value: Expr) -> bool:
-    """Return whether evaluating a value writes no cell: a function may that is called."""
-    if isinstance(value, Function):
-        return True
-    return not any(
-        isinstance(node, RefWrite)
-        or (isinstance(node, Call) and not isinstance(node.callee, OpRef | Constructor))
-        for node in post_order(value)
-    )
 
 
 def _reached(module: Module) -> frozenset[str]:
