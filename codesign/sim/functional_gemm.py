@@ -9,16 +9,18 @@ instruction's definition step by step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final, final
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from codesign.accel.config import GEMM_LOOPS, AccelConfig, Memory
 from codesign.accel.footprint import visits_once
 from codesign.accel.isa import Gemm
 from codesign.dtypes import Array
+from codesign.sim import functional_tiles
+from codesign.sim.functional_compiled import faults_named
 from codesign.sim.state import Indices, Scratchpads, tile_indices
 
 FLOAT32_EXACT_BITS: Final = 24
@@ -27,27 +29,67 @@ FLOAT32_EXACT_BITS: Final = 24
 LEAST_FLOAT32_TERMS: Final = 256
 """With fewer exact terms than this to a partial sum, float64 is used."""
 
+FLOAT64_EXACT_TERMS: Final = 1 << 20
+"""Products of 22 bits, the widest, keep this many within 2**53."""
 
-def gemm(instruction: Gemm, config: AccelConfig, state: Scratchpads) -> int:
-    """Execute one gemm; return how many additions saturated."""
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class MatrixStep:
+    """A gemm as matrix products: sums over terms of inp[group, position] times wgt[group, channel].
+
+    A tile of inp or wgt is the sum of its place by group and position or channel, int64[(groups,
+    positions or channels)], and of its place by term, int64[(terms)]; a tile of acc that of its
+    place by group and position and of its place by channel.
+    """
+
+    accumulate: bool
+    inp: Indices
+    inp_terms: Indices
+    wgt: Indices
+    wgt_terms: Indices
+    acc: Indices
+    acc_channels: Indices
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TileStep:
+    """A gemm as `functional_tiles.accumulate` takes it."""
+
+    iterations: int
+    reduces: Array
+    loops: Indices
+    bases: Indices
+    accumulate: bool
+
+
+def prepare(instruction: Gemm, config: AccelConfig) -> MatrixStep | TileStep:
+    """Return an instruction whose tiles lie within the memories, ready to run."""
     kept = [loop for loop in range(GEMM_LOOPS) if not instruction.reduce >> loop & 1]
     extents = [instruction.extents[loop] for loop in kept]
     strides = [instruction.acc_strides[loop] for loop in kept]
     if config.acc_bits == 32 and visits_once(extents, strides):
-        _as_matrices(instruction, kept, config, state)
-        return 0
-    return _step_by_step(instruction, config, state)
+        return _as_matrices(instruction, kept)
+    return _tile_by_tile(instruction)
+
+
+def gemm(step: MatrixStep | TileStep, config: AccelConfig, state: Scratchpads) -> int:
+    """Execute one gemm; return how many additions saturated."""
+    with faults_named():
+        if isinstance(step, MatrixStep):
+            _multiply(step, config, state)
+            return 0
+        return _step_by_step(step, config, state)
 
 
 # --- matrix products ------------------------------------------------------------------------------
 
 
-def _as_matrices(
-    instruction: Gemm, kept: Sequence[int], config: AccelConfig, state: Scratchpads
-) -> None:
-    """Compute acc[group, position, channel] of inp[group, position, k], wgt[group, channel, k].
+def _as_matrices(instruction: Gemm, kept: Sequence[int]) -> MatrixStep:
+    """Sort the loops.
 
-    Loops that move both operands are groups, those that move only inp are positions, those that
+    Those that move both operands are groups, those that move only inp are positions, those that
     move at most wgt are channels.
     """
     moving = [loop for loop in range(GEMM_LOOPS) if instruction.extents[loop] > 1]
@@ -60,114 +102,104 @@ def _as_matrices(
             groups.append(loop)
         else:
             positions.append(loop)
-    inp_tiles = _indices(instruction, "inp", groups, positions, reducing)
-    wgt_tiles = _indices(instruction, "wgt", groups, channels, reducing)
-    acc_tiles = _indices(instruction, "acc", groups, positions, channels)
-    rows = state.read(Memory.INP, inp_tiles)
-    columns = state.read(Memory.WGT, wgt_tiles)
-    products = _exact_product(rows, columns, config)
-    if instruction.accumulate:
-        products = products + state.read(Memory.ACC, acc_tiles)
-    state.write(Memory.ACC, acc_tiles, products.astype(np.int32))
 
+    def tiles(base: int, strides: Sequence[int], *parts: Sequence[int]) -> Indices:
+        loops = [loop for part in parts for loop in part]
+        extents = [instruction.extents[loop] for loop in loops]
+        sizes = [prod(instruction.extents[loop] for loop in part) for part in parts]
+        return tile_indices(base, extents, [strides[loop] for loop in loops]).reshape(sizes)
 
-def _indices(instruction: Gemm, operand: str, *parts: Sequence[int]) -> Indices:
-    loops = [loop for part in parts for loop in part]
-    strides = getattr(instruction, f"{operand}_strides")
-    extents = [instruction.extents[loop] for loop in loops]
-    indices = tile_indices(
-        getattr(instruction, operand), extents, [strides[loop] for loop in loops]
+    return MatrixStep(
+        accumulate=instruction.accumulate,
+        inp=tiles(instruction.inp, instruction.inp_strides, groups, positions),
+        inp_terms=tiles(0, instruction.inp_strides, reducing),
+        wgt=tiles(instruction.wgt, instruction.wgt_strides, groups, channels),
+        wgt_terms=tiles(0, instruction.wgt_strides, reducing),
+        acc=tiles(instruction.acc, instruction.acc_strides, groups, positions),
+        acc_channels=tiles(0, instruction.acc_strides, channels),
     )
-    sizes = [int(np.prod([instruction.extents[loop] for loop in part])) for part in parts]
-    return indices.reshape(sizes)
 
 
-def _exact_product(rows: Array, columns: Array, config: AccelConfig) -> NDArray[np.int64]:
-    """Return products [g, p, c, n, o]: sums over k and i of rows times columns."""
-    groups, positions, terms, batch, block_in = rows.shape
-    channels, block_out = columns.shape[1], columns.shape[3]
-    left = rows.transpose(0, 1, 3, 2, 4).reshape(groups, positions * batch, terms * block_in)
-    right = columns.transpose(0, 1, 3, 2, 4).reshape(groups, channels * block_out, -1)
+def _multiply(step: MatrixStep, config: AccelConfig, state: Scratchpads) -> None:
+    floating, integer, exact_terms = _exact_types(config)
+    accumulate = step.accumulate
+    part = max(1, exact_terms // config.block_in)
+    for first in range(0, len(step.inp_terms), part):
+        terms = slice(first, first + part)
+        left = _matrix(Memory.INP, step.inp, step.inp_terms[terms], floating, state)
+        right = _matrix(Memory.WGT, step.wgt, step.wgt_terms[terms], floating, state)
+        products = np.matmul(left, right.transpose(0, 2, 1)).astype(integer)
+        shape = (step.acc.size, config.batch, len(step.acc_channels), config.block_out)
+        functional_tiles.scatter(
+            state.whole(Memory.ACC),
+            state.written(Memory.ACC),
+            step.acc.ravel(),
+            step.acc_channels,
+            products.reshape(shape),
+            accumulate,
+        )
+        accumulate = True
+
+
+def _exact_types(config: AccelConfig) -> tuple[Any, Any, int]:
+    """Return the type of products, that of their integers, and the terms that are exact in it."""
     product_bits = config.inp_bits + config.wgt_bits - 2
     exact_terms = 1 << max(0, FLOAT32_EXACT_BITS - product_bits)
-    dtype: Any = np.float32
     if exact_terms < LEAST_FLOAT32_TERMS:
-        dtype, exact_terms = np.float64, 1 << 20
-    total = np.zeros((groups, positions * batch, channels * block_out), np.int64)
-    for start in range(0, terms * block_in, exact_terms):
-        part = slice(start, start + exact_terms)
-        partial = np.matmul(
-            left[..., part].astype(dtype), right[..., part].astype(dtype).transpose(0, 2, 1)
-        )
-        total += partial.astype(np.int64)
-    shaped = total.reshape(groups, positions, batch, channels, block_out)
-    return shaped.transpose(0, 1, 3, 2, 4)
+        return np.float64, np.int64, FLOAT64_EXACT_TERMS
+    return np.float32, np.int32, exact_terms
+
+
+def _matrix(
+    memory: Memory, tiles: Indices, terms: Indices, floating: Any, state: Scratchpads
+) -> Array:
+    """Return [group, (tile, row of the tile), (term, column of the tile)]."""
+    values = state.whole(memory)
+    groups, outer = tiles.shape
+    _, rows, columns = values.shape
+    matrix = np.empty((groups * outer, rows, len(terms), columns), floating)
+    functional_tiles.gather(
+        int(memory), values, state.written(memory), tiles.ravel(), terms, matrix
+    )
+    return matrix.reshape(groups, outer * rows, len(terms) * columns)
 
 
 # --- step by step ---------------------------------------------------------------------------------
 
 
-def _step_by_step(instruction: Gemm, config: AccelConfig, state: Scratchpads) -> int:
-    extents = instruction.extents
-    acc_tiles = tile_indices(instruction.acc, extents, instruction.acc_strides)
-    inp_tiles = tile_indices(instruction.inp, extents, instruction.inp_strides)
-    wgt_tiles = tile_indices(instruction.wgt, extents, instruction.wgt_strides)
-    first = np.ones(extents, np.bool_)
-    for loop in range(GEMM_LOOPS):
-        if instruction.reduce >> loop & 1:
-            counter = np.arange(extents[loop])
-            shape = [-1 if axis == loop else 1 for axis in range(GEMM_LOOPS)]
-            first &= (counter == 0).reshape(shape)
-    overwrites = first & (not instruction.accumulate)
-    state.read(Memory.INP, inp_tiles.ravel())
-    state.read(Memory.WGT, wgt_tiles.ravel())
-    fresh = acc_tiles[overwrites].ravel()
-    state.write(Memory.ACC, fresh, state.whole(Memory.ACC)[fresh])
-    state.read(Memory.ACC, acc_tiles.ravel())
-    return int(
-        _accumulate_tiles(
-            state.whole(Memory.ACC),
-            state.whole(Memory.INP),
-            state.whole(Memory.WGT),
-            acc_tiles.ravel(),
-            inp_tiles.ravel(),
-            wgt_tiles.ravel(),
-            overwrites.ravel(),
-            config.acc_bits,
-        )
+def _tile_by_tile(instruction: Gemm) -> TileStep:
+    return TileStep(
+        iterations=prod(instruction.extents),
+        reduces=np.array([instruction.reduce >> loop & 1 for loop in range(GEMM_LOOPS)], np.bool_),
+        loops=np.array(
+            (
+                instruction.extents,
+                instruction.inp_strides,
+                instruction.wgt_strides,
+                instruction.acc_strides,
+            ),
+            np.int64,
+        ),
+        bases=np.array((instruction.inp, instruction.wgt, instruction.acc), np.int64),
+        accumulate=instruction.accumulate,
     )
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # Numba's decorator has no types
-def _accumulate_tiles(
-    acc: NDArray[np.int32],
-    inp: Array,
-    wgt: Array,
-    acc_tiles: Indices,
-    inp_tiles: Indices,
-    wgt_tiles: Indices,
-    overwrites: NDArray[np.bool_],
-    acc_bits: int,
-) -> int:
-    _, batch, block_in = inp.shape
-    block_out = wgt.shape[1]
-    limit = 1 << (acc_bits - 1)
-    saturated = 0
-    for step in range(len(acc_tiles)):
-        tile, row, column = acc_tiles[step], inp_tiles[step], wgt_tiles[step]
-        for n in range(batch):
-            for o in range(block_out):
-                total = np.int64(0)
-                for i in range(block_in):
-                    total += np.int64(inp[row, n, i]) * np.int64(wgt[column, o, i])
-                if not overwrites[step]:
-                    total += np.int64(acc[tile, n, o])
-                if acc_bits < 32:
-                    if total < -limit:
-                        total = np.int64(-limit)
-                        saturated += 1
-                    elif total >= limit:
-                        total = np.int64(limit - 1)
-                        saturated += 1
-                acc[tile, n, o] = np.int32(total & 0xFFFFFFFF)
-    return saturated
+def _step_by_step(step: TileStep, config: AccelConfig, state: Scratchpads) -> int:
+    pads = functional_tiles.TilePads(
+        state.whole(Memory.INP),
+        state.whole(Memory.WGT),
+        state.whole(Memory.ACC),
+        state.written(Memory.INP),
+        state.written(Memory.WGT),
+        state.written(Memory.ACC),
+    )
+    return functional_tiles.accumulate(
+        step.iterations,
+        step.loops,
+        step.bases,
+        step.reduces,
+        step.accumulate,
+        config.acc_bits,
+        pads,
+    )

@@ -1,98 +1,94 @@
-"""Meaning of the vector unit: one pass over tiles, as `accel.arithmetic` states each step."""
+"""Meaning of the vector unit: one pass over tiles, run by `functional_lanes`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 
-from codesign.accel import arithmetic
-from codesign.accel.arithmetic import FIELDS_PER_WORD, Integers, Parameters
 from codesign.accel.config import VECTOR_LOOPS, AccelConfig, Memory
-from codesign.accel.footprint import DESTINATION_MEMORY, X_MEMORY, Y_MEMORY
-from codesign.accel.isa import Destination, Vector, VectorOp, XSource, YSource
-from codesign.sim.state import Indices, Scratchpads, tile_indices
+from codesign.accel.footprint import reads_y
+from codesign.accel.isa import Destination, Vector, YSource
+from codesign.dtypes import Array
+from codesign.sim import functional_lanes
+from codesign.sim.functional_compiled import faults_named
+from codesign.sim.functional_lanes import Pads, Places, Work
+from codesign.sim.state import Scratchpads, tile_indices
 
 
-def vector(instruction: Vector, config: AccelConfig, state: Scratchpads) -> None:
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorStep:
+    """A vector instruction as `functional_lanes.run` takes it."""
+
+    work: Work
+    places: Places
+
+
+def prepare(instruction: Vector, config: AccelConfig) -> VectorStep:
+    """Return an instruction whose tiles lie within the memories, ready to run."""
+    y_source = instruction.y_source if reads_y(instruction) else YSource.IMMEDIATE
+    work = Work(
+        op=int(instruction.op),
+        reduce=int(instruction.reduce),
+        x_source=int(instruction.x_source),
+        y_source=int(y_source),
+        to_acc=int(instruction.destination is Destination.ACC),
+        requantize=int(instruction.requantize),
+        residual=int(instruction.residual),
+        lookup=int(instruction.lookup),
+        immediate=instruction.immediate,
+        residual_shift=instruction.residual_shift,
+        vec_zero_point=instruction.vec_zero_point,
+        zero_point=instruction.zero_point,
+        low=instruction.low,
+        high=instruction.high,
+        lut_base=instruction.lut_base,
+        inp_bits=config.inp_bits,
+        acc_bits=config.acc_bits,
+    )
+    return VectorStep(work, _places(instruction))
+
+
+def _places(instruction: Vector) -> Places:
+    split = VECTOR_LOOPS - instruction.reduce_loops
+
+    def outer(base: int, strides: Sequence[int]) -> Array:
+        return tile_indices(base, instruction.extents[:split], strides[:split])
+
+    def inner(strides: Sequence[int]) -> Array:
+        return tile_indices(0, instruction.extents[split:], strides[split:])
+
+    return Places(
+        x=outer(instruction.x, instruction.x_strides),
+        x_inner=inner(instruction.x_strides),
+        y=outer(instruction.y, instruction.y_strides),
+        y_inner=inner(instruction.y_strides),
+        q=outer(instruction.q, instruction.q_strides),
+        dst=outer(instruction.dst, instruction.dst_strides),
+    )
+
+
+def vector(step: VectorStep, pads: Pads) -> None:
     """Execute one vector instruction.
 
-    All operands are read before anything is written; the rules of `accel.legality` make this equal
+    Some results are written before others are begun; the rules of `accel.legality` make this equal
     to the order of the loops.
     """
-    x_tiles = _indices(instruction, instruction.x, instruction.x_strides)
-    y_places = _indices(instruction, instruction.y, instruction.y_strides)
-    total = _term(instruction, config, state, x_tiles[:, 0], y_places[:, 0])
-    for step in range(1, x_tiles.shape[1]):
-        term = _term(instruction, config, state, x_tiles[:, step], y_places[:, step])
-        total = arithmetic.reduce_step(instruction.reduce, total, term)
-    if instruction.requantize:
-        total = _requantized(instruction, state, total, y_places[:, 0])
-    dst_tiles = _indices(instruction, instruction.dst, instruction.dst_strides)[:, 0]
-    result = _finished(instruction, config, state, total)
-    state.write(DESTINATION_MEMORY[instruction.destination], dst_tiles, result)
+    with faults_named():
+        functional_lanes.run(step.work, step.places, pads)
 
 
-def _indices(instruction: Vector, base: int, strides: tuple[int, ...]) -> Indices:
-    """Return indices as int64[(outer iterations, reducing iterations)]."""
-    indices = tile_indices(base, instruction.extents, strides)
-    inner = instruction.extents[VECTOR_LOOPS - instruction.reduce_loops :]
-    return indices.reshape(-1, int(np.prod(inner, dtype=np.int64)))
+def pads_of(state: Scratchpads) -> Pads:
+    """Return the scratchpads as the vector unit takes them."""
 
+    def matrix(memory: Memory) -> Array:
+        tiles = state.whole(memory)
+        return tiles.reshape(len(tiles), -1)
 
-def _term(
-    instruction: Vector,
-    config: AccelConfig,
-    state: Scratchpads,
-    x_tiles: Indices,
-    y_places: Indices,
-) -> Integers:
-    x = state.read(X_MEMORY[instruction.x_source], x_tiles).astype(np.int64)
-    if instruction.x_source is XSource.VEC:
-        x -= instruction.vec_zero_point
-    if instruction.op is VectorOp.PASS:
-        return x
-    y = _y(instruction, state, y_places)
-    return arithmetic.combine(instruction.op, x, y, config.inp_bits)
-
-
-def _y(instruction: Vector, state: Scratchpads, places: Indices) -> Integers:
-    """Return operand y, broadcastable to int64[(iterations, batch, block_out)]."""
-    match instruction.y_source:
-        case YSource.IMMEDIATE:
-            return np.full((1, 1, 1), instruction.immediate, np.int64)
-        case YSource.PARAM:
-            words = state.read(Memory.PARAM, places // FIELDS_PER_WORD)
-            fields = arithmetic.parameter_field(words, (places % FIELDS_PER_WORD)[:, None])
-            return fields[:, None, :]
-        case YSource.ACC:
-            return state.read(Y_MEMORY[YSource.ACC], places).astype(np.int64)
-        case YSource.VEC:
-            tiles = state.read(Y_MEMORY[YSource.VEC], places).astype(np.int64)
-            return tiles - instruction.vec_zero_point
-
-
-def _requantized(
-    instruction: Vector, state: Scratchpads, total: Integers, y_places: Indices
-) -> Integers:
-    q_tiles = _indices(instruction, instruction.q, instruction.q_strides)[:, 0]
-    words = state.read(Memory.PARAM, q_tiles)
-    bias, multiplier, shift = (each[:, None, :] for each in arithmetic.unpack_parameters(words))
-    parameters = Parameters(bias, multiplier, shift)
-    if not instruction.residual:
-        return arithmetic.requantize(total, parameters)
-    y = _y(instruction, state, y_places)
-    residual = arithmetic.residual_term(y, instruction.immediate, instruction.residual_shift)
-    return arithmetic.requantize(total, parameters, residual)
-
-
-def _finished(
-    instruction: Vector, config: AccelConfig, state: Scratchpads, total: Integers
-) -> Integers:
-    if instruction.destination is Destination.ACC:
-        return arithmetic.saturate(total, config.acc_bits)
-    result = arithmetic.quantized_output(
-        total, instruction.zero_point, instruction.low, instruction.high
-    )
-    if not instruction.lookup:
-        return result
-    entries = state.read(Memory.LUT, instruction.lut_base + arithmetic.table_entry(result))
-    return entries[..., 0].astype(np.int64)
+    memories = (Memory.ACC, Memory.VEC, Memory.OUT, Memory.PARAM, Memory.LUT)
+    acc, vec, out, param, lut = (matrix(memory) for memory in memories)
+    written = [state.written(memory) for memory in memories]
+    return Pads(acc, vec, out, param.view(np.int64), lut, *written)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,11 @@ class UnwrittenError(CodesignError):
 
 
 def tile_indices(base: int, extents: Sequence[int], strides: Sequence[int]) -> Indices:
-    """Return the tile of every iteration of a loop nest: int64[extents]."""
-    indices: Indices = np.full((1,) * len(extents), base, dtype=np.int64)
-    for loop, (extent, stride) in enumerate(zip(extents, strides, strict=True)):
-        steps = np.arange(extent, dtype=np.int64) * stride
-        indices = indices + steps.reshape(
-            [-1 if axis == loop else 1 for axis in range(len(extents))]
-        )
+    """Return the tile of every iteration of a loop nest, in their order: int64[(iterations)]."""
+    indices: Indices = np.array([base], np.int64)
+    for extent, stride in zip(extents, strides, strict=True):
+        if extent > 1:
+            indices = (indices[:, None] + stride * np.arange(extent)).ravel()
     return indices
 
 
@@ -52,32 +50,17 @@ class Scratchpads:
             self._tiles[memory] = np.zeros((depth, *tile_shape(memory, config)), dtype)
             self._written[memory] = np.zeros(depth, np.bool_)
 
-    def read(self, memory: Memory, indices: Indices | slice) -> Array:
-        """Return tiles: a copy for indices, a view for a slice.
-
-        Raises
-        ------
-        UnwrittenError
-            One of the tiles has never been written.
-        """
-        written = self._written[memory][indices]
-        if not written.all():
-            self._refuse(memory, indices)
-        return self._tiles[memory][indices]
-
-    def _refuse(self, memory: Memory, indices: Indices | slice) -> None:
-        everything = np.arange(len(self._written[memory]))
-        wanted: NDArray[Any] = everything[indices]
-        first = int(wanted[~self._written[memory][wanted]][0])
-        raise UnwrittenError.of(
-            f"tile {first} of {memory.name.lower()} is read, but nothing has written it"
-        )
-
-    def write(self, memory: Memory, indices: Indices | slice, tiles: Array) -> None:
-        """Overwrite tiles; of a tile that `indices` names twice, the last value stays."""
-        self._tiles[memory][indices] = tiles
-        self._written[memory][indices] = True
-
     def whole(self, memory: Memory) -> Array:
         """Return the array of all tiles itself, written or not."""
         return self._tiles[memory]
+
+    def written(self, memory: Memory) -> NDArray[np.bool_]:
+        """Return the array itself that says of every tile whether something has written it."""
+        return self._written[memory]
+
+
+def unwritten(memory: Memory, tile: int) -> UnwrittenError:
+    """Return the error that a tile is read before it was written."""
+    return UnwrittenError.of(
+        f"tile {tile} of {memory.name.lower()} is read, but nothing has written it"
+    )

@@ -10,6 +10,7 @@ from typing import Final
 from codesign.diagnostics import CodesignError
 from experiments.rows.cpu_time import road_cpu
 from experiments.rows.demo_time import road_demo
+from experiments.rows.fpga import accel_bitstream, accel_board, accel_estimate
 from experiments.rows.measurement import CONSOLE, Measurement
 from experiments.rows.road import road_bitexact, road_cycles, road_fp32, road_top1
 
@@ -21,6 +22,9 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "road-top1": road_top1,
         "road-demo": road_demo,
         "road-cpu": road_cpu,
+        "accel-bitstream": accel_bitstream,
+        "accel-board": accel_board,
+        "accel-estimate": accel_estimate,
     }
 )
 

@@ -118,7 +118,7 @@ class Accelerator(wiring.Component):
         for which in LOADABLE:
             if which is Memory.LUT and not config.has_lut:
                 continue
-            pad = Scratchpad(config, which, LOADABLE, readers=readers.get(which, 1))
+            pad = Scratchpad(config, which, LOADABLE, self._arm, readers=readers.get(which, 1))
             m.submodules[f"{which.name.lower()}_memory"] = pads[which] = pad
             m.d.comb += [pad.write_en.eq(load.write_en), pad.write.eq(load.write)]
         _read(m, pads[Memory.INP], 0, gemm.read_en, gemm.inp_tile, gemm.inp)
@@ -144,7 +144,7 @@ class Accelerator(wiring.Component):
         ]
 
     def _accumulators(self, m: Module, gemm: Gemm, vector: Vector) -> None:
-        m.submodules.acc_memory = acc = Accumulators(self._config)
+        m.submodules.acc_memory = acc = Accumulators(self._config, self._arm)
         m.d.comb += [
             acc.held_by_vector.eq(vector.held),
             acc.gemm_read_en.eq(gemm.acc_read_en),
@@ -287,7 +287,7 @@ class Top(wiring.Component):
     Members
     -------
     aclk, aresetn : In
-        Clock; synchronous reset, active low.
+        Clock; synchronous reset, active low, obeyed one cycle later.
     """
 
     def __init__(self, config: AccelConfig, arm: Arm = Arm.FPGA) -> None:
@@ -297,7 +297,15 @@ class Top(wiring.Component):
     def elaborate(self, _platform: object) -> Module:
         m = Module()
         m.domains.sync = domain = ClockDomain()
-        m.d.comb += [domain.clk.eq(self.aclk), domain.rst.eq(~self.aresetn)]
+        m.domains.pin = pin_domain = ClockDomain(reset_less=True)
+        # Registered, so that no input pin reaches every register in the cycle it changes.
+        reset_r = Signal(init=1)
+        m.d.pin += reset_r.eq(~self.aresetn)
+        m.d.comb += [
+            domain.clk.eq(self.aclk),
+            pin_domain.clk.eq(self.aclk),
+            domain.rst.eq(reset_r),
+        ]
         m.submodules.accelerator = accelerator = Accelerator(self._config, self._arm)
         for name, member in accelerator_members(self._config).items():
             inner, pin = getattr(accelerator, name), getattr(self, name)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import ClockSignal, Instance, Module, Mux, Signal, unsigned
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from codesign.accel.config import AccelConfig, Memory
+from hardware.rtl.arm import Arm
 from hardware.rtl.gemm import bank_bits, bank_of
+
+MODULE = "accel_accumulators"
+"""The module of accumulators.sv."""
 
 
 class Accumulators(wiring.Component):
@@ -29,8 +33,8 @@ class Accumulators(wiring.Component):
     Read data one cycle after the index. A read in the cycle of a write gets the old tile.
     """
 
-    def __init__(self, config: AccelConfig) -> None:
-        self._config = config
+    def __init__(self, config: AccelConfig, arm: Arm) -> None:
+        self._config, self._arm = config, arm
         tile, bits = config.index_bits(Memory.ACC), config.acc_tile_bits
         super().__init__(
             {
@@ -52,6 +56,30 @@ class Accumulators(wiring.Component):
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
+        if self._arm is Arm.SIMULATION:
+            self._leaf(m)
+        else:
+            self._banks(m)
+        return m
+
+    def _leaf(self, m: Module) -> None:
+        config = self._config
+        ports = {
+            f"{'o' if member.flow is Out else 'i'}_{name}": getattr(self, name)
+            for name, member in self.signature.members.items()
+            if name != "held_by_vector"
+        }
+        m.submodules.tiles = Instance(
+            MODULE,
+            p_DEPTH=config.acc_depth,
+            p_INDEX_BITS=config.index_bits(Memory.ACC),
+            p_TILE_BITS=config.acc_tile_bits,
+            p_SLICES=config.vector_passes,
+            i_clk=ClockSignal(),
+            **ports,
+        )
+
+    def _banks(self, m: Module) -> None:
         config = self._config
         reads = [self._bank(m, index) for index in range(config.acc_banks)]
         for user in ("gemm", "vector"):
@@ -65,7 +93,6 @@ class Accumulators(wiring.Component):
                 for index, read in enumerate(reads):
                     with m.Case(index):
                         m.d.comb += out.eq(read)
-        return m
 
     def _bank(self, m: Module, index: int) -> Signal:
         config = self._config

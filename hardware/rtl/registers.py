@@ -34,18 +34,18 @@ def axi_lite_members(prefix: str) -> dict[str, Any]:
         f"{prefix}awaddr": In(WINDOW_BITS),
         f"{prefix}awprot": In(3),
         f"{prefix}awvalid": In(1),
-        f"{prefix}awready": Out(1, init=1),
+        f"{prefix}awready": Out(1),
         f"{prefix}wdata": In(WORD_BITS),
         f"{prefix}wstrb": In(WORD_BITS // 8),
         f"{prefix}wvalid": In(1),
-        f"{prefix}wready": Out(1, init=1),
+        f"{prefix}wready": Out(1),
         f"{prefix}bresp": Out(2),
         f"{prefix}bvalid": Out(1),
         f"{prefix}bready": In(1),
         f"{prefix}araddr": In(WINDOW_BITS),
         f"{prefix}arprot": In(3),
         f"{prefix}arvalid": In(1),
-        f"{prefix}arready": Out(1, init=1),
+        f"{prefix}arready": Out(1),
         f"{prefix}rdata": Out(WORD_BITS),
         f"{prefix}rresp": Out(2),
         f"{prefix}rvalid": Out(1),
@@ -103,24 +103,28 @@ class Registers(wiring.Component):
         offset_r = Signal(WINDOW_BITS, reset_less=True)
         word_r = Signal(WORD_BITS, reset_less=True)
         strobe_r = Signal(WORD_BITS // 8, reset_less=True)
+        addressed_r, given_r = Signal(), Signal()
         write = Signal()
-        with m.If(self.axil_awvalid & self.axil_awready):
-            m.d.sync += [offset_r.eq(self.axil_awaddr), self.axil_awready.eq(0)]
-        with m.If(self.axil_wvalid & self.axil_wready):
-            m.d.sync += [
-                word_r.eq(self.axil_wdata),
-                strobe_r.eq(self.axil_wstrb),
-                self.axil_wready.eq(0),
-            ]
-        m.d.comb += write.eq(~self.axil_awready & ~self.axil_wready & ~self.axil_bvalid)
+        address, word = Signal(), Signal()
+        answered = self.axil_bvalid & self.axil_bready
+        m.d.comb += [
+            address.eq(self.axil_awvalid & self.axil_awready),
+            word.eq(self.axil_wvalid & self.axil_wready),
+            write.eq(addressed_r & given_r & ~self.axil_bvalid),
+        ]
+        # Ready only after the reset, so that nothing is taken during it.
+        m.d.sync += [
+            self.axil_awready.eq(~(address | addressed_r) | answered),
+            self.axil_wready.eq(~(word | given_r) | answered),
+        ]
+        with m.If(address):
+            m.d.sync += [offset_r.eq(self.axil_awaddr), addressed_r.eq(1)]
+        with m.If(word):
+            m.d.sync += [word_r.eq(self.axil_wdata), strobe_r.eq(self.axil_wstrb), given_r.eq(1)]
         with m.If(write):
             m.d.sync += self.axil_bvalid.eq(1)
-        with m.If(self.axil_bvalid & self.axil_bready):
-            m.d.sync += [
-                self.axil_bvalid.eq(0),
-                self.axil_awready.eq(1),
-                self.axil_wready.eq(1),
-            ]
+        with m.If(answered):
+            m.d.sync += [self.axil_bvalid.eq(0), addressed_r.eq(0), given_r.eq(0)]
         mask = Cat(strobe.replicate(8) for strobe in strobe_r)
         for name, register in self._writable().items():
             at = OFFSETS[name] >> 2
@@ -149,12 +153,16 @@ class Registers(wiring.Component):
     def _read_port(self, m: Module) -> None:
         offset_r = Signal(WINDOW_BITS, reset_less=True)
         word = Signal(WORD_BITS)
-        with m.If(self.axil_arvalid & self.axil_arready):
-            m.d.sync += [offset_r.eq(self.axil_araddr), self.axil_arready.eq(0)]
-        with m.If(~self.axil_arready & ~self.axil_rvalid):
+        asked_r, asks = Signal(), Signal()
+        answered = self.axil_rvalid & self.axil_rready
+        m.d.comb += asks.eq(self.axil_arvalid & self.axil_arready)
+        m.d.sync += self.axil_arready.eq(~(asks | asked_r) | answered)
+        with m.If(asks):
+            m.d.sync += [offset_r.eq(self.axil_araddr), asked_r.eq(1)]
+        with m.If(asked_r & ~self.axil_rvalid):
             m.d.sync += [self.axil_rdata.eq(word), self.axil_rvalid.eq(1)]
-        with m.If(self.axil_rvalid & self.axil_rready):
-            m.d.sync += [self.axil_rvalid.eq(0), self.axil_arready.eq(1)]
+        with m.If(answered):
+            m.d.sync += [self.axil_rvalid.eq(0), asked_r.eq(0)]
         readable = {
             "id": IDENTITY,
             "version": ABI_VERSION,
@@ -168,7 +176,7 @@ class Registers(wiring.Component):
         for index, name in enumerate(COUNTER_NAMES):
             readable |= _halves(name, self.counters[index])
         # The mux is wide: it works only while a read is under way.
-        with m.If(~self.axil_arready), m.Switch(offset_r[2:]):
+        with m.If(asked_r), m.Switch(offset_r[2:]):
             for name, value in readable.items():
                 with m.Case(OFFSETS[name] >> 2):
                     m.d.comb += word.eq(value)

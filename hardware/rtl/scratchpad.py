@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal, Value, signed, unsigned
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal, Value, signed, unsigned
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from codesign.accel.config import AccelConfig, Memory
-from codesign.accel.tiles import element_bits
+from hardware.rtl.arm import Arm
+
+MODULE = "accel_scratchpad"
+"""The module of scratchpad.sv."""
+
+PADDED = (Memory.INP, Memory.VEC)
+"""Scratchpads that padding tiles are written to; legal programs pad no other."""
 
 
 def load_write_layout(config: AccelConfig, memories: tuple[Memory, ...]) -> data.StructLayout:
@@ -48,10 +54,12 @@ class Scratchpad(wiring.Component):
         config: AccelConfig,
         which: Memory,
         memories: tuple[Memory, ...],
+        arm: Arm,
         *,
         readers: int = 1,
     ) -> None:
         self._config, self._which, self._readers = config, which, readers
+        self._arm = arm
         tile_bits = config.tile_bits(which)
         members = {
             "write_en": In(1),
@@ -65,25 +73,33 @@ class Scratchpad(wiring.Component):
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
-        config, which = self._config, self._which
-        tile_bits, bus_bits = config.tile_bits(which), config.bus_bits
-        granules = max(1, tile_bits // bus_bits)
-        m.submodules.tiles = tiles = memory.Memory(
-            shape=unsigned(tile_bits), depth=config.depth(which), init=[]
-        )
-        write = tiles.write_port(granularity=tile_bits // granules)
         mine = Signal()
-        pad = self._padding_tile()
-        beat = self.write.data[: min(tile_bits, bus_bits)]
+        m.d.comb += mine.eq(self.write_en & (self.write.memory == self._which.value))
+        if self._arm is Arm.SIMULATION:
+            self._leaf(m, mine)
+        else:
+            self._memory(m, mine)
+        return m
+
+    def _memory(self, m: Module, mine: Value) -> None:
+        config, which = self._config, self._which
+        granules = self._granules()
+        m.submodules.tiles = tiles = memory.Memory(
+            shape=unsigned(config.tile_bits(which)), depth=config.depth(which), init=[]
+        )
+        write = tiles.write_port(granularity=self._granule_bits())
         m.d.comb += [
-            mine.eq(self.write_en & (self.write.memory == which.value)),
             write.addr.eq(self.write.tile),
-            write.data.eq(beat.replicate(granules)),
+            write.data.eq(self.write.data[: self._granule_bits()].replicate(granules)),
         ]
         for index in range(granules):
             m.d.comb += write.en[index].eq(mine & (self.write.beat == index))
-        with m.If(self.write.padding):
-            m.d.comb += [write.data.eq(pad), write.en.eq(mine.replicate(granules))]
+        if which in PADDED:
+            with m.If(self.write.padding):
+                m.d.comb += [
+                    write.data.eq(self._padding_tile()),
+                    write.en.eq(mine.replicate(granules)),
+                ]
         for index in range(self._readers):
             read = tiles.read_port()
             m.d.comb += [
@@ -91,11 +107,39 @@ class Scratchpad(wiring.Component):
                 read.addr.eq(getattr(self, f"read_{index}_tile")),
                 getattr(self, f"read_{index}_data").eq(read.data),
             ]
-        return m
+
+    def _leaf(self, m: Module, mine: Value) -> None:
+        config, which = self._config, self._which
+        padded = which in PADDED
+        beat_bits = max(1, (self._granules() - 1).bit_length())
+        ports = range(self._readers)
+        m.submodules.tiles = Instance(
+            MODULE,
+            p_DEPTH=config.depth(which),
+            p_INDEX_BITS=config.index_bits(which),
+            p_TILE_BITS=config.tile_bits(which),
+            p_GRANULE_BITS=self._granule_bits(),
+            p_BEAT_BITS=beat_bits,
+            p_READERS=self._readers,
+            i_clk=ClockSignal(),
+            i_write_en=mine,
+            i_write_tile=self.write.tile[: config.index_bits(which)],
+            i_write_beat=self.write.beat[:beat_bits],
+            i_write_data=self.write.data[: self._granule_bits()],
+            i_padding=self.write.padding if padded else Const(0, 1),
+            i_pad=self._padding_tile() if padded else Const(0, config.tile_bits(which)),
+            i_read_en=Cat(getattr(self, f"read_{index}_en") for index in ports),
+            i_read_tile=Cat(getattr(self, f"read_{index}_tile") for index in ports),
+            o_read_data=Cat(getattr(self, f"read_{index}_data") for index in ports),
+        )
+
+    def _granules(self) -> int:
+        return max(1, self._config.tile_bits(self._which) // self._config.bus_bits)
+
+    def _granule_bits(self) -> int:
+        return min(self._config.tile_bits(self._which), self._config.bus_bits)
 
     def _padding_tile(self) -> Value:
-        bits = element_bits(self._which, self._config)
-        value = self.write.pad_value
-        sign = value[-1].replicate(max(0, bits - self._config.inp_bits))
-        element = Cat(value, sign)[:bits]
-        return element.replicate(self._config.tile_bits(self._which) // bits)
+        """Return `pad_value` in all elements: those of inp and vec are inp_bits wide."""
+        bits = self._config.inp_bits
+        return self.write.pad_value.replicate(self._config.tile_bits(self._which) // bits)

@@ -12,7 +12,7 @@ from codesign.accel.config import AccelConfig, Memory
 from codesign.accel.isa import Destination, Gemm, Load, Store, Unit, Vector, VectorOp, XSource
 from codesign.accel.program import Program, check_program
 from codesign.accel.tiles import pack_tiles
-from codesign.diagnostics import CodesignError
+from codesign.diagnostics import CodesignError, InternalError
 from codesign.sim.functional import FunctionalSimulator
 from tests.support.plain_machine import PlainMachine
 from tests.support.programs import random_config, random_program
@@ -180,6 +180,126 @@ def test_reading_a_tile_that_nothing_wrote_names_instruction_and_tile() -> None:
     )  # fmt: skip
     program = _program(SMALL, gemm)
     with pytest.raises(CodesignError, match=r"instruction 0: tile 3 of inp is read, but nothing"):
+        FunctionalSimulator(SMALL).run(program, np.zeros(4096, np.uint8), [0])
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        (Memory.VEC, "instruction 4: tile 7 of vec is read"),
+        (Memory.PARAM, "instruction 4: tile 3 of param is read"),
+        (Memory.LUT, "instruction 4: tile 200 of lut is read"),
+        (Memory.OUT, "instruction 5: tile 6 of out is read"),
+    ],
+)
+def test_every_memory_refuses_tiles_that_nothing_wrote(memory: Memory, message: str) -> None:
+    """One tile is missing in turn: elements of vec are -56, the table's entry 200."""
+    dram = np.zeros(4096, np.uint8)
+    dram[:64] = -56 % 256
+    counts = {Memory.VEC: 8, Memory.PARAM: 4, Memory.LUT: 256, Memory.OUT: 6}
+    if memory in (Memory.VEC, Memory.PARAM):
+        counts[memory] -= 1
+    if memory is Memory.LUT:
+        counts[memory] = 200
+    if memory is Memory.OUT:
+        counts[memory] = 7
+    loads = (
+        _load(Memory.VEC, 0, 0, counts[Memory.VEC]),
+        _load(Memory.PARAM, 0, 64, counts[Memory.PARAM]),
+        _load(Memory.LUT, 0, 128, 16),
+        _load(Memory.LUT, 16, 128, counts[Memory.LUT] - 16, frozenset({Unit.VECTOR})),
+    )
+    vector = Vector(
+        op=VectorOp.PASS,
+        x_source=XSource.VEC,
+        destination=Destination.OUT,
+        requantize=True,
+        lookup=True,
+        extents=(1, 1, 1, 1, 6),
+        dst=0,
+        dst_strides=(0, 0, 0, 0, 1),
+        x=2,
+        x_strides=(0, 0, 0, 0, 1),
+        q=3,
+        q_strides=(0,) * 5,
+        low=-56,
+        high=-56,
+        wait=frozenset({Unit.LOAD}),
+        push=frozenset({Unit.STORE}),
+    )
+    store = Store(
+        sram=0,
+        segment=0,
+        address=512,
+        size=(1, 1, counts[Memory.OUT]),
+        wait=frozenset({Unit.VECTOR}),
+    )
+    program = _program(SMALL, *loads, vector, store)
+    with pytest.raises(CodesignError, match=message):
+        FunctionalSimulator(SMALL).run(program, dram, [0])
+
+
+def _load(
+    memory: Memory, sram: int, address: int, count: int, push: frozenset[Unit] = frozenset()
+) -> Load:
+    rows = -(-count // 60)
+    assert count % rows == 0
+    beats = SMALL.beats(memory)
+    return Load(
+        memory=memory,
+        sram=sram,
+        segment=0,
+        address=address,
+        size=(1, rows, count // rows),
+        stride=(0, beats * count // rows),
+        push=push,
+    )
+
+
+def test_a_param_word_that_shifts_too_far_is_refused() -> None:
+    dram = np.full(4096, 0xFF, np.uint8)
+    loads = (
+        _load(Memory.VEC, 0, 0, 1),
+        _load(Memory.PARAM, 0, 64, 1, frozenset({Unit.VECTOR})),
+    )
+    vector = Vector(
+        op=VectorOp.PASS,
+        x_source=XSource.VEC,
+        destination=Destination.OUT,
+        requantize=True,
+        extents=(1,) * 5,
+        dst=0,
+        dst_strides=(0,) * 5,
+        x=0,
+        x_strides=(0,) * 5,
+        low=-1,
+        high=1,
+        wait=frozenset({Unit.LOAD}),
+    )
+    program = _program(SMALL, *loads, vector)
+    with pytest.raises(CodesignError, match=r"instruction 2: a param word shifts by 255 bits"):
+        FunctionalSimulator(SMALL).run(program, dram, [0])
+
+
+def test_one_simulator_runs_programs_in_turn_from_empty_scratchpads() -> None:
+    rng = np.random.default_rng(5)
+    config = random_config(rng)
+    runs = [random_program(rng, config) for _ in range(3)]
+    simulator = FunctionalSimulator(config)
+    for program, dram, bases in (*runs, *runs[::-1]):
+        changed = rng.permutation(dram[-4096:])
+        first, second = dram.copy(), dram.copy()
+        first[-4096:] = second[-4096:] = changed
+        assert simulator.run(program, first, bases) == FunctionalSimulator(config).run(
+            program, second, bases
+        )
+        assert (first == second).all()
+
+
+def test_a_program_that_leaves_a_scratchpad_is_not_run() -> None:
+    load = Load(memory=Memory.INP, sram=60, segment=0, address=0, size=(1, 1, 8))
+    program = Program(instructions=(load,), digest=SMALL.digest, segments=(4096,))
+    with pytest.raises(InternalError, match="leaves a scratchpad"):
         FunctionalSimulator(SMALL).run(program, np.zeros(4096, np.uint8), [0])
 
 

@@ -43,10 +43,16 @@ MEMORIES: dict[str, Callable[[AccelConfig], AccelConfig]] = {
 
 @dataclass
 class Comparison:
-    """What differs, one sentence each; nothing where all agree."""
+    """What differs, one sentence each; nothing where all agree.
+
+    `values_differ`: a byte of memory, or the RTL did not end. `distance` sums the differences of
+    cycles and of all counters; a run that did not end is as far off as it is long.
+    """
 
     differences: list[str] = field(default_factory=list)
     cycles: int = 0
+    values_differ: bool = False
+    distance: int = 0
 
 
 def compare(
@@ -71,19 +77,20 @@ def compare(
         )
     except CodesignError as error:
         result.differences.append(f"RTL: {error}")
+        result.values_differ, result.distance = True, timed.cycles
         result.differences += _burst_difference(timed.bursts, bursts)
         return result
     result.cycles = timed.cycles
     result.differences += _memory_difference(expected, found, bases)
+    result.values_differ = bool(result.differences)
     if outcome.cycles != timed.cycles:
         result.differences.append(f"RTL took {outcome.cycles} cycles, expected {timed.cycles}")
     counters = replace(timed.counters, saturations=values.saturations)
-    result.differences += [
-        f"counter {name}: RTL has {getattr(outcome.counters, name)}, "
-        f"expected {getattr(counters, name)}"
-        for name in COUNTER_NAMES
-        if getattr(outcome.counters, name) != getattr(counters, name)
-    ]
+    for name in COUNTER_NAMES:
+        ours, theirs = getattr(counters, name), getattr(outcome.counters, name)
+        result.distance += abs(ours - theirs)
+        if ours != theirs:
+            result.differences.append(f"counter {name}: RTL has {theirs}, expected {ours}")
     result.differences += _burst_difference(timed.bursts, bursts)
     return result
 

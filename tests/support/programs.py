@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +29,24 @@ from codesign.accel.isa import (
     YSource,
 )
 from codesign.accel.program import Program, check_program
+from codesign.accel.rules import LUT_ENTRIES
 from tests.support.configurations import random_config
 from tests.support.ordered_writer import OrderedWriter, places_of
 
-__all__ = ["PARAM_SEGMENT", "SEGMENT_BYTES", "random_config", "random_program"]
+__all__ = ["PARAM_SEGMENT", "random_config", "random_program", "segment_bytes"]
 
 PARAM_SEGMENT = 0
-SEGMENT_BYTES = (4096, 8192, 4096, 6144)
+SEGMENTS_BYTES = (4096, 8192, 4096, 6144)
 """Segment 0 holds legal param words and is never stored to; the others hold anything."""
 
 ITERATIONS_MAX = 48
+
+
+def segment_bytes(config: AccelConfig) -> tuple[int, ...]:
+    """Return the sizes of the segments: each holds a lookup table and four tiles of any kind."""
+    largest = max(LUT_ENTRIES * config.bus_bytes, 4 * config.dram_tile_bytes(Memory.WGT))
+    scale = max(1, -(-largest // min(SEGMENTS_BYTES)))
+    return tuple(scale * size for size in SEGMENTS_BYTES)
 
 
 def random_program(
@@ -58,7 +67,7 @@ def random_program(
     program = Program(
         instructions=tuple(each.instruction for each in writer.issued),
         digest=config.digest,
-        segments=SEGMENT_BYTES,
+        segments=segment_bytes(config),
     )
     check_program(program, config)
     dram, bases = _random_dram(rng, config)
@@ -70,12 +79,12 @@ def _random_dram(
 ) -> tuple[NDArray[np.uint8], tuple[int, ...]]:
     bases: list[int] = []
     end = 0
-    for size in SEGMENT_BYTES:
+    for size in segment_bytes(config):
         base = end + int(rng.integers(64)) * max(8, config.bus_bytes)
         bases.append(base - base % max(8, config.bus_bytes))
         end = bases[-1] + size
     dram = rng.integers(0, 256, -(-end // 4096) * 4096, dtype=np.uint8)
-    count = SEGMENT_BYTES[PARAM_SEGMENT] // 8
+    count = segment_bytes(config)[PARAM_SEGMENT] // 8
     words = pack_parameters(
         rng.integers(-(1 << 31), 1 << 31, count) >> rng.integers(0, 32, count),
         rng.integers(-(1 << 23), 1 << 23, count) >> rng.integers(0, 24, count),
@@ -88,6 +97,10 @@ def _random_dram(
 
 class _RandomWriter(OrderedWriter):
     """Makes random instructions of tiles that are there."""
+
+    @cached_property
+    def segments(self) -> tuple[int, ...]:
+        return segment_bytes(self.config)
 
     # --- random pieces --------------------------------------------------------------------------
 
@@ -127,7 +140,7 @@ class _RandomWriter(OrderedWriter):
             if self.config.has_lut:
                 self._load_table()
             return
-        room = SEGMENT_BYTES[PARAM_SEGMENT] // self.config.dram_tile_bytes(memory)
+        room = self.segments[PARAM_SEGMENT] // self.config.dram_tile_bytes(memory)
         field = 1 << max(self.config.index_bits(m) for m in Memory if m is not Memory.LUT)
         count = min(self.config.depth(memory), room, field)
         segment = PARAM_SEGMENT if memory is Memory.PARAM else 1
@@ -139,7 +152,7 @@ class _RandomWriter(OrderedWriter):
         load = Load(
             memory=Memory.LUT,
             sram=256 * int(self.rng.integers(self.config.lut_depth // 256)),
-            segment=int(self.rng.integers(1, len(SEGMENT_BYTES))),
+            segment=int(self.rng.integers(1, len(self.segments))),
             address=0,
             size=(256 // side**2, side, side),
             stride=(side**2 * self.config.beats(Memory.LUT), side * self.config.beats(Memory.LUT)),
@@ -165,7 +178,7 @@ class _RandomWriter(OrderedWriter):
             pad = tuple(int(value) for value in self.rng.integers(0, 3, 4))  # type: ignore[assignment]
         strides = [int(v) * step for v in self.rng.integers(0, 3 * beats * size[2] + 2, 2)]
         last = reach(0, size, (*strides, beats)) + beats
-        room = SEGMENT_BYTES[segment] // config.bus_bytes - last
+        room = self.segments[segment] // config.bus_bytes - last
         if room < 0:
             return
         load = Load(
@@ -224,7 +237,7 @@ class _RandomWriter(OrderedWriter):
         """Issue a random vector instruction."""
         for _ in range(60):
             vector = self._vector()
-            broken = list(legality.broken_rules(vector, self.config, SEGMENT_BYTES))
+            broken = list(legality.broken_rules(vector, self.config, self.segments))
             if not broken and self._vector_ready(vector):
                 self.issue(vector)
                 return
@@ -308,9 +321,9 @@ class _RandomWriter(OrderedWriter):
             z_stride = (size[1] - 1) * y_stride + row + int(self.rng.integers(0, 3))
             if self._chance(3):
                 z_stride, y_stride = row, (size[0] - 1) * row + row
-            segment = int(self.rng.integers(1, len(SEGMENT_BYTES)))
+            segment = int(self.rng.integers(1, len(self.segments)))
             strides = (z_stride, y_stride)
-            room = SEGMENT_BYTES[segment] // config.bus_bytes
+            room = self.segments[segment] // config.bus_bytes
             room -= reach(0, size, (*strides, beats)) + beats
             count = int(np.prod(size))
             first = int(self.rng.integers(0, config.out_depth - count + 1))
@@ -351,7 +364,7 @@ class _RandomWriter(OrderedWriter):
 
     def _store_outputs(self) -> None:
         config = self.config
-        most = SEGMENT_BYTES[3] // config.dram_tile_bytes(Memory.OUT)
+        most = self.segments[3] // config.dram_tile_bytes(Memory.OUT)
         for start, end in self._runs(Memory.OUT, 0, min(config.out_depth, most)):
             address = start * config.beats(Memory.OUT)
             self.issue(Store(sram=start, segment=3, address=address, size=(1, 1, end - start)))

@@ -45,7 +45,11 @@ class Product:
     weight: Array
     dtype: DType
     zero_point: int
-    window: Window = Window((1, 1))
+
+    @property
+    def window(self) -> Window:
+        """A product looks at one row at a time."""
+        return Window((1, 1))
 
 
 def convolution_of(step: Step, lanes: int) -> Convolution | None:

@@ -63,12 +63,22 @@ class Step:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Check:
+    """What must hold of the inputs of a run: `value`, one int8, is 0 where it does."""
+
+    value: Value
+    mistake: str
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """Steps in order, from inputs to outputs."""
 
     inputs: tuple[Value, ...]
     steps: tuple[Step, ...]
     outputs: tuple[Value, ...]
+    checks: tuple[Check, ...] = ()
 
 
 Nested: TypeAlias = "Value | tuple[Nested, ...]"

@@ -8,19 +8,20 @@ Names that begin with `cpu.` exist between here and the rules only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, final
 
 import numpy as np
 
-from codesign.compiler.lower.graph import Graph, Step, Value
+from codesign.compiler.lower.graph import Check, Graph, Step, Value
 from codesign.compiler.lower.movement import DilateAttrs, SliceAttrs
-from codesign.compiler.lower.quantized import DOUBLE_BITS, ExactScaleAttrs
+from codesign.compiler.lower.quantized import DOUBLE_BITS, NARROW_BITS, ExactScaleAttrs
 from codesign.compiler.lower.rule import attrs_of
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs
 from codesign.ops.axis import AxisAttrs
+from codesign.ops.cast import CastAttrs
 from codesign.ops.image.resize2d import ResizeAttrs, nearest, source_places
 from codesign.ops.nn.batch_norm import BatchNormAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
@@ -43,7 +44,7 @@ def legalize(graph: Graph) -> Graph:
     for step in graph.steps:
         writer.write(step)
     outputs = tuple(writer.known.get(value, value) for value in graph.outputs)
-    return Graph(graph.inputs, tuple(writer.steps), outputs)
+    return Graph(graph.inputs, tuple(writer.steps), outputs, tuple(writer.checks))
 
 
 def constant_of(array: Array) -> Value:
@@ -55,6 +56,7 @@ def constant_of(array: Array) -> Value:
 class _Writer:
     def __init__(self, graph: Graph) -> None:
         self.steps: list[Step] = []
+        self.checks: list[Check] = []
         self.known: dict[Value, Value] = {}
         self.magnitude: dict[Value, int] = {}
         self._source: Step = Step("", None, (), Value((), DType.BOOL))
@@ -84,6 +86,17 @@ class _Writer:
         self.steps.append(Step(name, attrs, inputs, result, self._source.span))
         return result
 
+    def require(self, flags: Value, mistake: str) -> None:
+        """Append what makes a run fail with `mistake` where any of the flags is true."""
+        number = self.call(
+            "cast", (flags,), Value(flags.shape, DType.INT8), CastAttrs(dtype=DType.INT8)
+        )
+        if 0 in flags.shape:
+            return
+        one = self.call("max", (number,), Value((), DType.INT8), ReduceAttrs())
+        place = "" if self._source.span is None else f" ({self._source.span})"
+        self.checks.append(Check(one, mistake + place))
+
     def _note_magnitude(self, step: Step) -> None:
         match step.operator, step.attrs:
             case (("qnn.conv2d" | "qnn.dense"), _) if step.inputs[1].constant is not None:
@@ -99,7 +112,7 @@ def _evaluated(step: Step) -> Value:
     arrays = tuple(np.asarray(value.constant) for value in step.inputs)
     arguments = (arrays,) if step.operator == "concatenate" else arrays
     keywords = {} if step.attrs is None else {"attrs": step.attrs}
-    result: Array | tuple[Array, ...] = operator(step.operator).reference(*arguments, **keywords)
+    result: object = operator(step.operator).reference(*arguments, **keywords)
     array = result[step.field] if isinstance(result, tuple) else result
     return constant_of(np.asarray(array))
 
@@ -258,8 +271,55 @@ def _requantize(writer: _Writer, step: Step) -> Value | None:
         minimum=attrs.minimum,
         maximum=attrs.maximum,
         dtype=attrs.dtype,
+        is_narrow=bool(most * scale.max(initial=0) < 1 << NARROW_BITS),
     )
     return writer.call("cpu.requantize", (acc, bias, constant_of(scale)), step.result, exact)
+
+
+def _like(value: Value) -> Value:
+    return Value(value.shape, DType.BOOL)
+
+
+def _number(value: int, like: Value) -> Value:
+    return constant_of(np.asarray(value, dtype=like.dtype.numpy))
+
+
+def _check_places(writer: _Writer, step: Step, lengths: Sequence[int]) -> None:
+    """Require indices of the second operand to lie in axes of these lengths."""
+    indices = step.inputs[1]
+    if indices.constant is not None:
+        return
+    for place, length in enumerate(lengths):
+        each = indices
+        if step.operator == "gather_nd":
+            rank = len(indices.shape)
+            begin = SliceAttrs(begin=(0,) * (rank - 1) + (place,), step=(1,) * rank)
+            each = writer.call(
+                "cpu.slice", (indices,), Value((*indices.shape[:-1], 1), indices.dtype), begin
+            )
+        low, high = max(-length, each.dtype.minimum), min(length, each.dtype.maximum)
+        below = writer.call("less", (each, _number(low, each)), _like(each))
+        name = "greater_equal" if high == length else "greater"
+        above = writer.call(name, (each, _number(high, each)), _like(each))
+        outside = writer.call("logical_or", (below, above), _like(each))
+        writer.require(outside, f"{step.operator} reads outside of an axis of length {length}")
+
+
+def _by_axis(writer: _Writer, step: Step) -> None:
+    shape = step.inputs[0].shape
+    _check_places(writer, step, [shape[attrs_of(step, AxisAttrs).axis % len(shape)]])
+
+
+def _gather_nd(writer: _Writer, step: Step) -> None:
+    data, indices = step.inputs
+    _check_places(writer, step, data.shape[: indices.shape[-1]])
+
+
+def _divide(writer: _Writer, step: Step) -> None:
+    divisor = step.inputs[1]
+    if divisor.dtype.is_integer:
+        zero = writer.call("equal", (divisor, _number(0, divisor)), _like(divisor))
+        writer.require(zero, "divide has an integer divisor of zero")
 
 
 _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
@@ -274,4 +334,8 @@ _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
     "nn.conv2d_transpose": _conv2d_transpose,
     "image.resize2d": _resize,
     "qnn.requantize": _requantize,
+    "take": _by_axis,
+    "gather_elements": _by_axis,
+    "gather_nd": _gather_nd,
+    "divide": _divide,
 }

@@ -98,7 +98,7 @@ def _dilate(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
 
 
 def _from_end(index: Expr, size: int, over: tuple[Index, ...]) -> Index:
-    """A place given by a tensor: negative ones count from the end, others stay in the tensor."""
+    """Return a place that a tensor gives: negative ones count from the end, all are held inside."""
     wide = convert(index, DType.INT64)
     moved = apply(Fn.ADD, wide, Literal(size, DType.INT64))
     negative = apply(Fn.LESS, wide, Literal(0, DType.INT64), dtype=DType.BOOL)
@@ -146,7 +146,8 @@ def _resize_linear(_step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     columns = (_table(read, 4, x), _table(read, 5, x))
     down, right = read(3, (y,)), read(6, (x,))
     upper, lower = (
-        _between(*(read(0, (n, c, row, column)) for column in columns), right) for row in rows
+        _between(read(0, (n, c, row, columns[0])), read(0, (n, c, row, columns[1])), right)
+        for row in rows
     )
     return _between(upper, lower, down)
 

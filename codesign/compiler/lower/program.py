@@ -46,6 +46,10 @@ class Launch:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """Kernels in order. Sizes of inputs and outputs follow from the function's types."""
+    """Kernels in order. Sizes of inputs and outputs follow from the function's types.
+
+    For each of `checks`, the mistake that it finds, one output of int8 follows the function's own.
+    """
 
     launches: tuple[Launch, ...]
+    checks: tuple[str, ...] = ()

@@ -25,18 +25,24 @@ from codesign.ops.qnn.requantize import RequantizeAttrs
 
 FLOAT_BITS: Final = 24
 DOUBLE_BITS: Final = 53
+NARROW_BITS: Final = 30
+"""Magnitude of scaled values that become int32 before they are held to their limits."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class ExactScaleAttrs(Attrs):
-    """`cpu.requantize`: as qnn.requantize, where the scale is a double and no product rounds."""
+    """`cpu.requantize`: as qnn.requantize, where the scale is a double and no product rounds.
+
+    `is_narrow` says that all scaled values are far inside of int32.
+    """
 
     axis: int
     zero_point: int
     minimum: int
     maximum: int
     dtype: DType
+    is_narrow: bool
 
 
 def _output(rounded: Expr, zero_point: int, low: int, high: int, dtype: DType) -> Expr:
@@ -48,6 +54,13 @@ def _output(rounded: Expr, zero_point: int, low: int, high: int, dtype: DType) -
     return convert(moved, dtype)
 
 
+def _narrow_output(rounded: Expr, zero_point: int, low: int, high: int, dtype: DType) -> Expr:
+    """Saturate a rounded int32 that is far from its limits."""
+    moved = apply(Fn.ADD, rounded, Literal(zero_point, DType.INT32)) if zero_point else rounded
+    held = apply(Fn.MAXIMUM, moved, Literal(low, DType.INT32))
+    return convert(apply(Fn.MINIMUM, held, Literal(high, DType.INT32)), dtype)
+
+
 def _centred(value: Expr, zero_point: int) -> Expr:
     wide = convert(value, DType.INT32)
     return apply(Fn.SUBTRACT, wide, Literal(zero_point, DType.INT32)) if zero_point else wide
@@ -57,13 +70,18 @@ def _times(value: Expr, factor: int) -> Expr:
     return apply(Fn.MULTIPLY, value, Literal(factor, value.dtype))
 
 
-def _scaled(value: Expr, bits: int, multiplier: int, shift: int) -> Expr:
-    """half_even(value * multiplier / 2**shift) as a float; `bits` hold value's magnitude."""
+def _scaled(
+    value: Expr, bits: int, multiplier: int, shift: int, limits: tuple[int, int, int, DType]
+) -> Expr:
+    """Return half_even(value * multiplier / 2**shift) within limits; `bits` hold the value."""
     needed = bits + multiplier.bit_length()
     kind = DType.FLOAT32 if needed <= FLOAT_BITS else DType.FLOAT64
     assert needed <= DOUBLE_BITS, "the operators' limits keep products small"
     scale = Literal(multiplier * 2.0**-shift, kind)
-    return apply(Fn.ROUND_EVEN, apply(Fn.MULTIPLY, convert(value, kind), scale))
+    scaled = apply(Fn.MULTIPLY, convert(value, kind), scale)
+    if needed - shift <= NARROW_BITS:
+        return _narrow_output(apply(Fn.NEAREST, scaled, dtype=DType.INT32), *limits)
+    return _output(apply(Fn.ROUND_EVEN, scaled), *limits)
 
 
 def _quantize(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
@@ -85,8 +103,10 @@ def _requantize_exact(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     channel = (index[attrs.axis],)
     moved = apply(Fn.ADD, read(0, index), read(1, channel))
     scaled = apply(Fn.MULTIPLY, convert(moved, DType.FLOAT64), read(2, channel))
-    rounded = apply(Fn.ROUND_EVEN, scaled)
-    return _output(rounded, attrs.zero_point, attrs.minimum, attrs.maximum, attrs.dtype)
+    limits = (attrs.zero_point, attrs.minimum, attrs.maximum, attrs.dtype)
+    if attrs.is_narrow:
+        return _narrow_output(apply(Fn.NEAREST, scaled, dtype=DType.INT32), *limits)
+    return _output(apply(Fn.ROUND_EVEN, scaled), *limits)
 
 
 def _requantize(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
@@ -128,8 +148,8 @@ def _add(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     lhs = _times(_centred(read(0, index), attrs.lhs_zero_point), attrs.lhs_multiplier)
     rhs = _times(_centred(read(1, index), attrs.rhs_zero_point), attrs.rhs_multiplier)
     bits = (255 * (abs(attrs.lhs_multiplier) + abs(attrs.rhs_multiplier))).bit_length()
-    rounded = _scaled(apply(Fn.ADD, lhs, rhs), bits, 1, attrs.shift)
-    return _output(rounded, attrs.zero_point, attrs.minimum, attrs.maximum, DType.INT8)
+    limits = (attrs.zero_point, attrs.minimum, attrs.maximum, DType.INT8)
+    return _scaled(apply(Fn.ADD, lhs, rhs), bits, 1, attrs.shift, limits)
 
 
 def _multiply(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
@@ -141,8 +161,8 @@ def _multiply(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     lhs = _centred(read(0, index), attrs.lhs_zero_point)
     rhs = _centred(read(1, gate), attrs.rhs_zero_point)
     product = apply(Fn.MULTIPLY, lhs, rhs)
-    rounded = _scaled(product, (255 * 255).bit_length(), attrs.multiplier, attrs.shift)
-    return _output(rounded, attrs.zero_point, attrs.minimum, attrs.maximum, DType.INT8)
+    limits = (attrs.zero_point, attrs.minimum, attrs.maximum, DType.INT8)
+    return _scaled(product, (255 * 255).bit_length(), attrs.multiplier, attrs.shift, limits)
 
 
 RULES: Final[Mapping[str, Rule]] = {

@@ -8,6 +8,7 @@ from typing import final
 
 from codesign.accel.config import AccelConfig
 from codesign.compiler.backends.accel.match import (
+    SUMS,
     Composite,
     match_composites,
     operator_name,
@@ -81,4 +82,6 @@ def _reason(call: Call) -> str:
         return support.reason
     if any(isinstance(arg, Tuple) for arg in call.args):
         return "the accelerator takes tensors, not tuples"
-    return "it stands in no pattern that makes a layer (sums need a qnn.requantize of their own)"
+    if name in SUMS:
+        return "its sums leave in 32 bits, without a qnn.requantize of their own"
+    return "it stands in no pattern that makes a layer"

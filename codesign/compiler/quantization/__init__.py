@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codesign.compiler.quantization.calibrate import Evaluator, Sample
 from codesign.compiler.quantization.config import QuantizationConfig, RangeMethod
-from codesign.compiler.quantization.quantize import Quantized, quantize
+from codesign.compiler.quantization.post_training import Quantized, quantize
 from codesign.compiler.quantization.report import LayerReport, QuantizationReport
 
 __all__ = [

@@ -8,18 +8,10 @@ from typing import TypeAlias, final
 
 from codesign.compiler.interpreter import Interpreter
 from codesign.compiler.quantization.config import QuantizationConfig
-from codesign.compiler.quantization.forms import (
-    Affine,
-    Average,
-    Floating,
-    Form,
-    Join,
-    Lookup,
-    Product,
-    Same,
-    Sum,
-)
+from codesign.compiler.quantization.forms import Affine, Floating, Form, Join, Lookup, Same
 from codesign.compiler.quantization.histogram import Histogram
+from codesign.compiler.quantization.moments import Moments
+from codesign.compiler.quantization.operands import operands
 from codesign.compiler.quantization.plan import Plan
 from codesign.compiler.quantization.ranges import QuantParams, choose, params_of
 from codesign.diagnostics import CodesignError, InternalError
@@ -39,10 +31,11 @@ Evaluator: TypeAlias = Callable[[Module], Callable[[Sample], Sequence[Array]]]
 @final
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Histograms and parameters of all tensors that get codes."""
+    """Histograms and parameters of all tensors that get codes; moments of what layers read."""
 
     histograms: Mapping[Expr, Histogram]
     params: Mapping[Expr, QuantParams]
+    moments: Mapping[Expr, Moments]
     samples: int
 
 
@@ -62,19 +55,6 @@ def interpret(module: Module) -> Callable[[Sample], Sequence[Array]]:
 def observed(main: RelayFunction, nodes: Sequence[Expr]) -> Module:
     """Return a module that gives the values of all nodes, in order."""
     return Module({"main": replace(main, body=Tuple(tuple(nodes)), result_type=None)})
-
-
-def operands(form: Form) -> tuple[Expr, ...]:
-    """Return the tensors whose codes a form reads."""
-    match form:
-        case Affine(data=data) | Lookup(data=data) | Average(data=data) | Same(data=data):
-            return (data,)
-        case Sum(lhs=lhs, rhs=rhs) | Product(lhs=lhs, rhs=rhs):
-            return (lhs, rhs)
-        case Join(parts=parts):
-            return parts
-        case Floating():
-            return ()
 
 
 def calibrate(
@@ -100,11 +80,16 @@ def calibrate(
         )
     )
     histograms = {node: Histogram(config.bins) for node in nodes}
+    layers = {key: form for key, form in plan.forms.items() if isinstance(form, Affine)}
+    moments = {key: Moments(form) for key, form in layers.items() if config.compensate}
     run = evaluate(observed(main, nodes))
     count = 0
     for sample in samples:
-        for node, value in zip(nodes, run(sample), strict=True):
+        values = dict(zip(nodes, run(sample), strict=True))
+        for node, value in values.items():
             histograms[node].add(value)
+        for key, moment in moments.items():
+            moment.add(values[layers[key].data])
         count += 1
     if count == 0:
         raise CodesignError.of(
@@ -118,7 +103,7 @@ def calibrate(
             help="look at the samples; quantization cannot choose a range for infinity or NaN",
         )
     params = _params(plan, use_counts(main.body), histograms, config)
-    return Calibration(histograms, params, count)
+    return Calibration(histograms, params, moments, count)
 
 
 def _params(

@@ -29,6 +29,13 @@ class QuantizationConfig:
         Share of values kept by `percentile`, within (50, 100].
     bins : int
         Bins of the histogram of each tensor.
+    compensate : bool
+        Whether weights are rounded such that each layer's result stays, not each weight, and biases
+        make up for what rounding does to the mean.
+    float_results : bool
+        Whether a layer whose codes no other layer reads gives its 32-bit sums, in float32, instead
+        of int8 codes: results that lie closer than a step of int8 stay apart. Such a layer runs on
+        the host.
     measure_error : bool
         Whether the quantized network is run on the samples again, to report each layer's
         signal-to-quantization-noise ratio against fp32.
@@ -37,6 +44,8 @@ class QuantizationConfig:
     method: RangeMethod = RangeMethod.MSE
     percentile: float = 99.99
     bins: int = 4096
+    compensate: bool = True
+    float_results: bool = False
     measure_error: bool = False
 
     def __post_init__(self) -> None:

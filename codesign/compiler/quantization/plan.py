@@ -25,6 +25,7 @@ from codesign.compiler.quantization.forms import (
     Same,
     Sum,
 )
+from codesign.compiler.quantization.operands import operands
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Call, Constant, Expr, If, Let, OpRef, Project, Tuple, Var
@@ -54,14 +55,20 @@ class Plan:
 
     forms: Mapping[Expr, Form]
     absorbed: frozenset[Expr]
+    floating_results: frozenset[Expr] = frozenset()
+    """Layers that give their sums in floating point: no form reads their codes."""
 
     def is_integer(self, expr: Expr) -> bool:
         """Whether an expression has an integer form."""
         return expr in self.forms and not isinstance(self.forms[expr], Floating)
 
 
-def make_plan(main: RelayFunction, types: Mapping[Expr, Type]) -> Plan:
+def make_plan(
+    main: RelayFunction, types: Mapping[Expr, Type], *, float_results: bool = False
+) -> Plan:
     """Return the plan of a function in graph form.
+
+    With `float_results`, layers whose codes no form reads give floating point.
 
     Raises
     ------
@@ -78,7 +85,15 @@ def make_plan(main: RelayFunction, types: Mapping[Expr, Type]) -> Plan:
             )
         if isinstance(node, Call):
             planner.add(node)
-    return Plan(planner.forms, frozenset(planner.absorbed))
+    found = _unread_layers(planner.forms) if float_results else frozenset()
+    return Plan(planner.forms, frozenset(planner.absorbed), found)
+
+
+def _unread_layers(forms: Mapping[Expr, Form]) -> frozenset[Expr]:
+    read = {operand for form in forms.values() for operand in operands(form)}
+    return frozenset(
+        key for key, form in forms.items() if isinstance(form, Affine) and key not in read
+    )
 
 
 @final

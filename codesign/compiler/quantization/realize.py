@@ -25,13 +25,16 @@ from codesign.compiler.quantization.forms import (
     Same,
     Sum,
 )
-from codesign.compiler.quantization.layers import NoIntegerLayerError, integer_layer
+from codesign.compiler.quantization.layers import NoIntegerLayerError, integer_layer, sums
+from codesign.compiler.quantization.moments import Moments
 from codesign.compiler.quantization.plan import Plan
 from codesign.compiler.quantization.ranges import GREATEST_CODE, LEAST_CODE, QuantParams
 from codesign.diagnostics import InternalError, Span
-from codesign.dtypes import Array
+from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef, Project, Tuple, Var
 from codesign.ir.relay.types import TensorType, Type
+from codesign.ops.cast import CastAttrs
+from codesign.ops.clip import ClipAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
@@ -50,21 +53,29 @@ from codesign.ops.table import OPERATORS
 class Realizer:
     """Makes each expression of the fp32 network anew, as codes, as numbers, or as both.
 
-    `codes` holds the int8 form of every expression that has one so far; `failures` the reasons of
+    `codes` holds the int8 form of every expression that has one so far; `integers` the last calls
+    of layers in integers, in order; `failures` the reasons of
     layers that stay in floating point although the plan gave them an integer form; `notes` what
-    the report should say about others.
+    the report should say about others. `moments` are of the data of layers whose
+    rounding is to be compensated.
     """
 
     def __init__(
-        self, plan: Plan, params: Mapping[Expr, QuantParams], types: Mapping[Expr, Type]
+        self,
+        plan: Plan,
+        params: Mapping[Expr, QuantParams],
+        types: Mapping[Expr, Type],
+        moments: Mapping[Expr, Moments],
     ) -> None:
         self.codes: dict[Expr, Expr] = {}
+        self.integers: list[Call] = []
         self.failures: dict[Expr, str] = {}
         self.notes: dict[Expr, tuple[str, ...]] = {}
         self._numbers: dict[Expr, Expr] = {}
         self._plan = plan
         self._params = params
         self._types = types
+        self._moments = moments
 
     def visit(self, node: Expr) -> None:
         """Make one expression; its operands were visited before."""
@@ -110,7 +121,11 @@ class Realizer:
 
     def _visit_integer(self, node: Call, form: Integer) -> None:
         try:
-            self.codes[node] = self._integer(node, form)
+            if isinstance(form, Affine) and node in self._plan.floating_results:
+                self._numbers[node] = self._sums(node, form)
+            else:
+                self.codes[node] = self._integer(node, form)
+            self.integers.append(node)
         except (NoIntegerLayerError, FactorOutOfRangeError) as error:
             self.failures[node] = str(error)
             for call in form.chain:
@@ -136,11 +151,37 @@ class Realizer:
 
     def _affine(self, node: Call, form: Affine) -> Expr:
         source, result = self._params[form.data], self._params[node]
-        layer = integer_layer(form.weight, form.bias, source, result)
-        if layer.notes:
-            self.notes[node] = layer.notes
-        anchor = form.chain[0]
-        data, weight = self.as_codes(form.data), Constant(layer.weight, anchor.span)
+        moments = self._moments.get(node)
+        layer = integer_layer(form.weight, form.bias, source, result, moments)
+        self._note(node, layer.notes)
+        acc = self._accumulator(form, layer.weight)
+        made = _requantized(acc, layer.bias, layer.multiplier, layer.shift, form, result, node)
+        return self._shaped(made, node, form)
+
+    def _sums(self, node: Call, form: Affine) -> Expr:
+        """Return a layer's sums in floating point: one rounding to float32, one product."""
+        source, moments = self._params[form.data], self._moments.get(node)
+        layer = sums(form.weight, form.bias, source, moments)
+        self._note(node, layer.notes)
+        channels = (len(layer.bias), *(1,) * (form.weight.ndim - 2))
+        bias = Constant(layer.bias.reshape(channels), node.span)
+        scale = Constant(layer.scale.astype(np.float32).reshape(channels), node.span)
+        total = _call("add", self._accumulator(form, layer.weight), bias, span=node.span)
+        wide = _call("cast", total, attrs=CastAttrs(dtype=DType.FLOAT32), span=node.span)
+        made: Expr = _call("multiply", wide, scale, span=node.span)
+        if form.bounds != Bounds():
+            limits = ClipAttrs(minimum=form.bounds.low, maximum=form.bounds.high)
+            made = _call("clip", made, attrs=limits, span=node.span)
+        return self._shaped(made, node, form)
+
+    def _note(self, node: Call, notes: tuple[str, ...]) -> None:
+        if notes:
+            self.notes[node] = notes
+
+    def _accumulator(self, form: Affine, codes: Array) -> Expr:
+        """Return the int32 sums of a layer, of rank 2 where it is a product."""
+        anchor, source = form.chain[0], self._params[form.data]
+        data, weight = self.as_codes(form.data), Constant(codes, anchor.span)
         if isinstance(anchor.attrs, Conv2DAttrs):
             attrs = QConv2DAttrs(
                 strides=anchor.attrs.strides,
@@ -149,16 +190,17 @@ class Realizer:
                 groups=anchor.attrs.groups,
                 zero_point=source.zero_point,
             )
-            acc = _call("qnn.conv2d", data, weight, attrs=attrs, span=anchor.span)
-            return _requantized(acc, layer.bias, layer.multiplier, layer.shift, form, result, node)
+            return _call("qnn.conv2d", data, weight, attrs=attrs, span=anchor.span)
         shape = self._shape(form.data)
         if len(shape) != 2:
             rows = int(np.prod(shape[:-1]))
             data = _call("reshape", data, attrs=ReshapeAttrs(shape=(rows, shape[-1])))
         dense = QDenseAttrs(zero_point=source.zero_point)
-        acc = _call("qnn.dense", data, weight, attrs=dense, span=anchor.span)
-        made = _requantized(acc, layer.bias, layer.multiplier, layer.shift, form, result, node)
-        if len(shape) == 2:
+        return _call("qnn.dense", data, weight, attrs=dense, span=anchor.span)
+
+    def _shaped(self, made: Expr, node: Call, form: Affine) -> Expr:
+        """Return a layer's result in its own shape, which a product of rank 3 or more loses."""
+        if isinstance(form.chain[0].attrs, Conv2DAttrs) or len(self._shape(form.data)) == 2:
             return made
         return _call("reshape", made, attrs=ReshapeAttrs(shape=self._shape(node)), span=node.span)
 

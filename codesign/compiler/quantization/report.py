@@ -11,9 +11,10 @@ from typing import final
 class LayerReport:
     """One layer: a group of calls that has one result.
 
-    `least` and `greatest` were seen in fp32; `low` and `high` are the ends of the chosen range.
-    `clipped` of `values` seen values lie outside it. `sqnr_db` is the ratio of the signal to the
-    quantization's noise against fp32, None where it was not measured.
+    `least` and `greatest` were seen in fp32; `low` and `high` are the ends of the chosen range,
+    None (as scale and zero point) where integer sums leave in floating point. `clipped` of
+    `values` seen values lie outside it. `sqnr_db` is the ratio of the signal to the quantization's
+    noise against fp32, None where it was not measured.
     """
 
     name: str
@@ -67,10 +68,11 @@ def _line(layer: LayerReport) -> str:
     start = f"{layer.name[-32:]:32} {layer.operator[:20]:20}"
     if not layer.is_integer:
         return f"{start} stays fp32: {layer.reason}"
-    assert layer.low is not None, "an integer layer has a range"
-    interval = f"[{layer.low:.4g}, {layer.high:.4g}]"
     sqnr = "" if layer.sqnr_db is None else f"{layer.sqnr_db:.1f}"
     notes = "; ".join(layer.notes)
+    if layer.scale is None:
+        return f"{start} {'gives its sums in fp32':>49} {sqnr:>8}  {notes}".rstrip()
+    interval = f"[{layer.low:.4g}, {layer.high:.4g}]"
     return (
         f"{start} {interval:>23} {layer.scale:>10.4g} {layer.zero_point:>5} "
         f"{layer.clipped:>8} {sqnr:>8}  {notes}"

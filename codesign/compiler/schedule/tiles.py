@@ -68,9 +68,7 @@ def split_evenly(total: int, most: int) -> tuple[tuple[int, int], ...]:
     return tuple(part for part in parts if part[0])
 
 
-def _cycles(
-    tile: Tile, pixels: int, vectors: int, reduction: Reduction
-) -> tuple[float, int]:
+def _cycles(tile: Tile, pixels: int, vectors: int, reduction: Reduction) -> tuple[float, int]:
     full, rest = divmod(vectors, tile.vectors)
     total = 0.0
     for count, width in split_evenly(pixels, tile.pixels):

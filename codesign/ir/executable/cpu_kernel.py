@@ -17,8 +17,10 @@ class CpuKernel:
     """One native function for a whole Relay function.
 
     The symbol is `void entry(void **pointers)`; the pointers are the constants, the workspace,
-    the inputs and the outputs, in that order. Constants and workspace are aligned to `ALIGNMENT`,
-    inputs and outputs to their elements; all are dense and row-major.
+    the inputs, the outputs and one byte for each of `checks`, in that order. Constants and
+    workspace are aligned to `ALIGNMENT`, inputs and outputs to their elements; all are dense and
+    row-major. A byte that is not 0 after a run says that the inputs made the mistake that its check
+    names; the outputs have no meaning then.
     """
 
     object_code: bytes
@@ -30,3 +32,4 @@ class CpuKernel:
     workspace_bytes: int
     inputs: tuple[TensorType, ...]
     outputs: tuple[TensorType, ...]
+    checks: tuple[str, ...] = ()

@@ -16,7 +16,10 @@ from codesign.ir.tensor.layout import Buffer
 
 
 class Fn(StrEnum):
-    """Functions of scalars; the operands of a function have one type."""
+    """Functions of scalars; the operands of a function have one type.
+
+    `NEAREST` is a float rounded half to even, as int32; it has no meaning outside of that type.
+    """
 
     ADD = "add"
     SUBTRACT = "subtract"
@@ -37,6 +40,7 @@ class Fn(StrEnum):
     FLOOR = "floor"
     CEIL = "ceil"
     ROUND_EVEN = "round_even"
+    NEAREST = "nearest"
     SHIFT_RIGHT = "shift_right"
     SHIFT_LEFT = "shift_left"
     EQUAL = "equal"

@@ -162,7 +162,11 @@ CASES: list[tuple[str, tuple[Array, ...], Attrs | None]] = [
     ("transpose", (_random((2, 3, 4), 1),), TransposeAttrs(axes=(2, 0, 1))),
     ("transpose", (_random((2, 3, 4, 5), 1),), TransposeAttrs()),
     ("broadcast_to", (_random((3, 1), 1),), BroadcastToAttrs(shape=(2, 3, 4))),
-    ("strided_slice", (_random((7, 9), 1),), StridedSliceAttrs(begin=(1, 8), end=(6, 0), strides=(2, -3))),
+    (
+        "strided_slice",
+        (_random((7, 9), 1),),
+        StridedSliceAttrs(begin=(1, 8), end=(6, 0), strides=(2, -3)),
+    ),
     ("strided_slice", (_random((7, 9), 1),), StridedSliceAttrs(begin=(2,), end=(5,), axes=(1,))),
     ("nn.pad", (_random((3, 5), 1),), PadAttrs(pad_width=((1, 2), (0, 3)), value=2.5)),
     ("nn.pad", (_random((3, 5), 1),), PadAttrs(pad_width=((-1, 2), (1, -2)))),
@@ -182,25 +186,82 @@ CASES: list[tuple[str, tuple[Array, ...], Attrs | None]] = [
     ("min", (_random((3, 4, 5), 1, "int32"),), ReduceAttrs(axis=(0, 1))),
     ("prod", (_random((3, 4), 1),), ReduceAttrs(axis=(1,))),
     ("argmax", (_random((3, 40), 1),), ArgReduceAttrs(axis=1)),
-    ("argmax", (np.array([[1, 5, 5, 2]], np.float32),), ArgReduceAttrs(axis=-1, select_last_index=True, keepdims=True)),
+    (
+        "argmax",
+        (np.array([[1, 5, 5, 2]], np.float32),),
+        ArgReduceAttrs(axis=-1, select_last_index=True, keepdims=True),
+    ),
     ("nn.softmax", (_random((3, 20), 1),), AxisAttrs(axis=-1)),
     ("nn.softmax", (_random((3, 20, 2), 1),), AxisAttrs(axis=1)),
     ("nn.log_softmax", (_random((3, 20), 1),), AxisAttrs(axis=-1)),
-    ("nn.batch_norm", (_random((2, 3, 4, 5), 1), _random((3,), 2), _random((3,), 3), _random((3,), 4), np.abs(_random((3,), 5))), BatchNormAttrs()),
+    (
+        "nn.batch_norm",
+        (
+            _random((2, 3, 4, 5), 1),
+            _random((3,), 2),
+            _random((3,), 3),
+            _random((3,), 4),
+            np.abs(_random((3,), 5)),
+        ),
+        BatchNormAttrs(),
+    ),
     ("nn.dense", (_random((2, 5, 7), 1), _random((9, 7), 2)), None),
     ("nn.matmul", (_random((2, 1, 3, 7), 1), _random((4, 7, 9), 2)), None),
     ("nn.global_avg_pool2d", (_random((2, 3, 4, 5), 1),), None),
     ("nn.global_max_pool2d", (_random((2, 3, 4, 5), 1),), None),
-    ("nn.max_pool2d", (_random((2, 3, 7, 8), 1),), Pool2DAttrs(pool_size=(3, 2), strides=(2, 1), padding=(1, 0, 1, 1))),
-    ("nn.max_pool2d", (_random((1, 2, 7, 8), 1, "int8"),), Pool2DAttrs(pool_size=(2, 2), dilation=(2, 1), ceil_mode=True)),
-    ("nn.avg_pool2d", (_random((2, 3, 7, 8), 1),), Pool2DAttrs(pool_size=(3, 3), strides=(2, 2), padding=(1, 1, 1, 1))),
-    ("nn.avg_pool2d", (_random((2, 3, 7, 8), 1),), Pool2DAttrs(pool_size=(3, 3), strides=(2, 2), padding=(1, 1, 1, 1), ceil_mode=True, count_include_pad=True)),
-    ("nn.conv2d", (_random((2, 4, 6, 7), 1), _random((6, 2, 3, 3), 2)), Conv2DAttrs(padding=(1, 0, 1, 2), strides=(2, 1), groups=2)),
-    ("nn.conv2d_transpose", (_random((1, 4, 5, 6), 1), _random((4, 3, 3, 3), 2)), Conv2DTransposeAttrs(strides=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1))),
-    ("nn.conv2d_transpose", (_random((1, 4, 5, 6), 1), _random((4, 3, 2, 2), 2)), Conv2DTransposeAttrs(strides=(2, 1), groups=2, dilation=(1, 2))),
-    ("image.resize2d", (_random((1, 2, 4, 5), 1),), ResizeAttrs(size=(8, 7), method="nearest_neighbor", coordinate_transformation_mode="asymmetric", rounding_method="floor")),
+    (
+        "nn.max_pool2d",
+        (_random((2, 3, 7, 8), 1),),
+        Pool2DAttrs(pool_size=(3, 2), strides=(2, 1), padding=(1, 0, 1, 1)),
+    ),
+    (
+        "nn.max_pool2d",
+        (_random((1, 2, 7, 8), 1, "int8"),),
+        Pool2DAttrs(pool_size=(2, 2), dilation=(2, 1), ceil_mode=True),
+    ),
+    (
+        "nn.avg_pool2d",
+        (_random((2, 3, 7, 8), 1),),
+        Pool2DAttrs(pool_size=(3, 3), strides=(2, 2), padding=(1, 1, 1, 1)),
+    ),
+    (
+        "nn.avg_pool2d",
+        (_random((2, 3, 7, 8), 1),),
+        Pool2DAttrs(
+            pool_size=(3, 3),
+            strides=(2, 2),
+            padding=(1, 1, 1, 1),
+            ceil_mode=True,
+            count_include_pad=True,
+        ),
+    ),
+    (
+        "nn.conv2d",
+        (_random((2, 4, 6, 7), 1), _random((6, 2, 3, 3), 2)),
+        Conv2DAttrs(padding=(1, 0, 1, 2), strides=(2, 1), groups=2),
+    ),
+    (
+        "nn.conv2d_transpose",
+        (_random((1, 4, 5, 6), 1), _random((4, 3, 3, 3), 2)),
+        Conv2DTransposeAttrs(strides=(2, 2), padding=(1, 1, 1, 1), output_padding=(1, 1)),
+    ),
+    (
+        "nn.conv2d_transpose",
+        (_random((1, 4, 5, 6), 1), _random((4, 3, 2, 2), 2)),
+        Conv2DTransposeAttrs(strides=(2, 1), groups=2, dilation=(1, 2)),
+    ),
+    (
+        "image.resize2d",
+        (_random((1, 2, 4, 5), 1),),
+        ResizeAttrs(
+            size=(8, 7),
+            method="nearest_neighbor",
+            coordinate_transformation_mode="asymmetric",
+            rounding_method="floor",
+        ),
+    ),
     ("image.resize2d", (_random((1, 2, 4, 5), 1),), ResizeAttrs(size=(9, 7))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

@@ -280,3 +280,11 @@ def test_ties_round_to_even() -> None:
         data,
     )  # fmt: skip
     np.testing.assert_array_equal(found, np.rint(data / 2).astype(np.int8))
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 4, 8), (3, 85), (256,)])
+def test_lookup_finds_every_byte(shape: tuple[int, ...]) -> None:
+    table = np.random.default_rng(3).integers(-128, 128, 256).astype(np.int8)
+    data = np.resize(np.arange(-128, 128), shape).astype(np.int8)
+    found = run(lambda x: _op("qnn.lookup", x, Constant(table)), data)
+    np.testing.assert_array_equal(found, table[data.astype(int) + 128])

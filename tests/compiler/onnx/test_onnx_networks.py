@@ -39,7 +39,7 @@ def _run(module: Module, x: Array) -> Array:
         for name, marks in (
             ("digits", []),
             ("direction", []),
-            ("orientation", []),
+            ("orientation", [pytest.mark.slow]),
             ("resnet18", [pytest.mark.slow]),
             ("efficientnet-lite0", [pytest.mark.slow]),
         )

@@ -205,6 +205,69 @@ def test_a_layer_whose_accumulator_could_overflow_stays_fp32() -> None:
     np.testing.assert_array_equal(_run(made.module, x), _run(module, x))
 
 
+FLOAT_RESULTS = QuantizationConfig(float_results=True, compensate=False)
+
+
+def test_a_floating_result_is_the_sums_by_hand() -> None:
+    data = _image(1, 2)
+    dense = call("nn.dense", data, Constant(np.float32([[2.0, 1.0], [-0.5, 0.25]])))
+    module = _one(data, call("nn.bias_add", dense, Constant(np.float32([0.3, -1.0]))))
+    made = quantize(module, [{"x": np.float32([[-1.0, 3.0]])}], config=FLOAT_RESULTS)
+    # Data: scale 4/255, zero point -64. Weights: 127 and half_even(63.5) = 64, then -127 and 64.
+    codes = np.array([-64, 191])  # half_even of -63.75 and 191.25
+    scales = [np.float32(np.float32(4 / 255).astype(float) * 2 / 127 / shrink) for shrink in (1, 4)]
+    wanted = []
+    for row, bias, scale in zip([[127, 64], [-127, 64]], [0.3, -1.0], scales, strict=True):
+        acc = int(np.dot(row, codes)) + round(bias / float(scale))
+        wanted.append(np.float32(acc) * scale)
+    found = _run(made.module, {"x": np.float32([[-1.0, 3.0]])})
+    np.testing.assert_allclose(found, [wanted], rtol=1e-6)
+    (layer,) = made.report.layers
+    assert layer.is_integer
+    assert layer.scale is None
+    assert "gives its sums in fp32" in made.report.table()
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (2, 3, 8)])
+def test_floating_results_are_nearer_than_codes(shape: tuple[int, ...]) -> None:
+    data = _image(*shape)
+    inner = call("nn.relu", call("nn.dense", data, Constant(_f(8, 8))))
+    module = _one(data, call("nn.dense", inner, Constant(_f(40, 8))))
+    x = {"x": _f(*shape, seed=77)}
+    ratios = []
+    for config in (QuantizationConfig(), QuantizationConfig(float_results=True)):
+        made = _quantized(module, config=config)
+        ratios.append(_sqnr_db(module, made.module, x))
+    assert ratios[1] > ratios[0]
+    names = _names(made.module)
+    assert names.count("qnn.requantize") == 1  # the inner layer stays in int8
+    assert [name for name in names if name != "reshape"][-4:] == [
+        "qnn.dense", "add", "cast", "multiply",
+    ]  # fmt: skip
+
+
+def test_a_floating_result_keeps_its_clip() -> None:
+    data = _image(1, 3, 5, 5)
+    layer = call("nn.conv2d", data, Constant(_f(4, 3, 3, 3)), attrs=Conv2DAttrs())
+    layer = call("nn.bias_add", layer, Constant(_f(4)))
+    module = _one(data, call("clip", layer, attrs=ClipAttrs(minimum=0.0, maximum=2.0)))
+    made = _quantized(module, config=FLOAT_RESULTS)
+    x = {"x": _f(1, 3, 5, 5, seed=9) * 10}
+    wanted, found = _run(module, x), _run(made.module, x)
+    assert (found.min(), found.max()) == (0, 2)
+    assert ((found == 0) == (wanted == 0)).mean() > 0.9
+
+
+def test_a_layer_that_others_read_keeps_its_codes() -> None:
+    data = _image(1, 4)
+    inner = call("nn.dense", data, Constant(_f(4, 4)))
+    body = Tuple((inner, call("nn.dense", inner, Constant(_f(3, 4)))))
+    made = _quantized(_one(data, body), config=FLOAT_RESULTS)
+    first, second = made.report.layers
+    assert first.scale is not None
+    assert second.scale is None
+
+
 def test_the_report_counts_what_is_cut_off_and_measures_the_error() -> None:
     data = _image(1, 3, 8, 8)
     module = _one(data, call("nn.conv2d", data, Constant(_f(4, 3, 3, 3)), attrs=Conv2DAttrs()))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, final
 
@@ -24,23 +24,30 @@ Clock: TypeAlias = dict[Unit, int]
 Access: TypeAlias = tuple[int, Region]
 
 _TOKENS_MAX = 2**TOKEN_BITS - 1
+_TOKENS_LEFT = _TOKENS_MAX // 2
+_ROUNDS = 4
 
 
 def synchronize(nodes: Sequence[Node]) -> tuple[Instruction, ...]:
     """Return the nodes' instructions with tokens such that every conflict keeps program order.
 
     Two instructions conflict where they touch one tile and one of them writes it. Each instruction
-    exchanges at most one token with each unit, and no pair ever holds more than 255.
+    exchanges at most one token with each unit, and no pair ever holds more than 255: a unit that
+    could run too far ahead waits for its partner, and where this comes too late in the program
+    (a whole tensor is stored before its first reader) the reader waits for the whole tensor.
     """
-    exact = _Synchronizer()
-    exact.run(nodes)
-    if exact.most_waiting() <= _TOKENS_MAX:
-        return exact.instructions(nodes)
-    coarse = _Synchronizer()
-    coarse.run([_whole_tensors(node) for node in nodes])
-    if coarse.most_waiting() > _TOKENS_MAX:
-        raise InternalError("a pair of units may hold more tokens than its counter counts")
-    return coarse.instructions(nodes)
+    for view in (nodes, [_whole_tensors(node) for node in nodes]):
+        brakes: dict[int, int] = {}
+        for _ in range(_ROUNDS):
+            attempt = _Synchronizer(brakes)
+            attempt.run(view)
+            late = attempt.brakes_missing()
+            if late is None:
+                return attempt.instructions(nodes)
+            if not late:
+                break
+            brakes = {**brakes, **late}
+    raise InternalError("a pair of units may hold more tokens than its counter counts")
 
 
 @final
@@ -55,8 +62,12 @@ class _History:
 @final
 @dataclass(slots=True)
 class _Synchronizer:
-    """One walk over the program; `edges[a, b]` are the (giver, taker) indices of a pair."""
+    """One walk over the program; `edges[a, b]` are the (giver, taker) indices of a pair.
 
+    `brakes[i]` is an instruction that instruction i waits for without a conflict.
+    """
+
+    brakes: Mapping[int, int]
     clocks: dict[Unit, Clock] = field(default_factory=lambda: {u: _nothing() for u in Unit})
     known: list[Clock] = field(default_factory=list)
     history: dict[tuple[Memory | str, Unit], _History] = field(
@@ -71,6 +82,10 @@ class _Synchronizer:
             unit = node.instruction.unit
             clock = self.clocks[unit]
             latest = self._conflicts(node, unit)
+            if index in self.brakes:
+                brake = self.brakes[index]
+                other = nodes[brake].instruction.unit
+                latest[other] = max(brake, latest.get(other, -1))
             for other, giver in sorted(latest.items(), key=lambda item: -item[1]):
                 if clock[other] >= giver:
                     continue
@@ -110,15 +125,26 @@ class _Synchronizer:
         for region in node.writes:
             self.history[region.space, unit].writes.append((index, region))
 
-    def most_waiting(self) -> int:
-        """Return a bound on the tokens that wait in one direction of one pair at any time."""
-        most = 0
+    def brakes_missing(self) -> dict[int, int] | None:
+        """Return what givers should wait for so that tokens fit; None where they fit already.
+
+        When a giver starts, tokens are surely taken by the takers that it is known to run after.
+        The result is empty where a taker that could brake comes too late in the program.
+        """
+        missing: dict[int, int] = {}
+        fits = True
         for (_, taker_unit), pairs in self.edges.items():
             takers = [taker for _, taker in pairs]
+            braked = 0
             for given, (giver, _) in enumerate(pairs, start=1):
-                taken = bisect_right(takers, self.known[giver][taker_unit])
-                most = max(most, given - taken)
-        return most
+                taken = max(braked, bisect_right(takers, self.known[giver][taker_unit]))
+                if given - taken <= _TOKENS_MAX:
+                    continue
+                fits = False
+                if takers[given - _TOKENS_LEFT - 1] < giver and giver not in missing:
+                    missing[giver] = takers[given - _TOKENS_LEFT - 1]
+                    braked = given - _TOKENS_LEFT
+        return None if fits else missing
 
     def instructions(self, nodes: Sequence[Node]) -> tuple[Instruction, ...]:
         waits: dict[int, set[Unit]] = defaultdict(set)

@@ -26,6 +26,7 @@ from codesign.compiler.backends.accel.layer import (
     WindowLayer,
 )
 from codesign.diagnostics import CodesignError, Problem
+from codesign.dtypes import Array
 
 Cycles: TypeAlias = NDArray[np.float64]
 
@@ -181,8 +182,8 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
     step = (oc * oh * ow * ic * taps).astype(np.float64)
     best: tuple[float, int, bool] | None = None
     for weights_outer in (False, True):
-        outer = (counts_oc, wgt, wgt_cycles, config.wgt_depth)
-        inner = (places, inp, inp_cycles, config.inp_depth)
+        outer: _Operand = (counts_oc, wgt, wgt_cycles, config.wgt_depth)
+        inner: _Operand = (places, inp, inp_cycles, config.inp_depth)
         if not weights_outer:
             outer, inner = inner, outer
         outer_loads, outer_wait = _outer_loads(outer, inner[0], counts_ic, step)
@@ -213,13 +214,11 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
     return tiling, cycles
 
 
-_Operand: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], Cycles, int]
+_Operand: TypeAlias = tuple[Array, Array, Array, int]
 """Groups along the operand's own axes, tiles of a step, cycles of its load, depth of its memory."""
 
 
-def _outer_loads(
-    operand: _Operand, turns: NDArray[np.int64], parts: NDArray[np.int64], step: Cycles
-) -> tuple[Cycles, Cycles]:
+def _outer_loads(operand: _Operand, turns: Array, parts: Array, step: Array) -> tuple[Array, Array]:
     """Return loads, and cycles that the array waits for them, of the operand that stays.
 
     All parts of a group stay while the other operand takes its turns, if they fit; the next
@@ -234,9 +233,7 @@ def _outer_loads(
     return loads, wait
 
 
-def _inner_loads(
-    operand: _Operand, turns: NDArray[np.int64], parts: NDArray[np.int64]
-) -> tuple[Cycles, Cycles]:
+def _inner_loads(operand: _Operand, turns: Array, parts: Array) -> tuple[Array, Array]:
     """Return loads, and cycles that the array waits for them, of the operand that passes by."""
     groups, size, cycles, depth = operand
     kept = groups * parts * size <= depth

@@ -33,7 +33,7 @@ def contraction_operands(kernel: Contraction) -> tuple[Buffer, ...]:
 
 
 def emit_contraction(kernel: Contraction, text: FunctionText, target: CpuTarget) -> None:
-    """Write the body of a contraction's function; its operands are `%p0`, `%p1`, …"""
+    """Write the body of a contraction's function; its operands are `%p0`, `%p1` and on."""
     _Emission(kernel, text, target).run()
 
 
@@ -87,7 +87,7 @@ class _Emission:
         self.depth = self._depth()
 
     def _depth(self) -> int:
-        """Steps of the reduction; a step is one channel, or a pair of them."""
+        """Return the steps of the reduction; a step is one channel, or a pair of them."""
         height, width = self.kernel.window.size
         per_block = [self.channels.lanes] * self.channels.blocks
         if self.channels.rest:
@@ -181,7 +181,7 @@ class _Emission:
     # ---- one tile
 
     def _tile(self, run: _Run, spot: _Spot, x: str, first: str) -> None:
-        spot.sums = [each for each in self._starts(first, spot.vectors)] * spot.pixels
+        spot.sums = self._starts(first, spot.vectors) * spot.pixels
         self._reduce(spot)
         emitter, kernel = self.emitter, self.kernel
         for pixel in range(spot.pixels):
@@ -282,7 +282,6 @@ class _Emission:
         for step in range(steps - full):
             self._multiply(rest, step)
         spot.sums = rest.sums
-
 
     def _lane_bytes(self) -> int:
         """From one step's data to the next one's."""

@@ -68,6 +68,7 @@ def compile_cpu(
         workspace_bytes=plan.size_bytes,
         inputs=tuple(_type_of(value) for value in graph.inputs),
         outputs=tuple(_type_of(value) for value in graph.outputs),
+        checks=program.checks,
     )
 
 

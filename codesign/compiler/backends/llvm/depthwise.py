@@ -31,7 +31,7 @@ def depthwise_operands(kernel: Depthwise) -> tuple[Buffer, ...]:
 
 
 def emit_depthwise(kernel: Depthwise, text: FunctionText, target: CpuTarget) -> None:
-    """Write the body of a depthwise kernel's function; its operands are `%p0`, `%p1`, …"""
+    """Write the body of a depthwise kernel's function; its operands are `%p0`, `%p1` and on."""
     _Emission(kernel, text, target).run()
 
 
@@ -107,10 +107,10 @@ class _Emission:
         row = kernel.window.dilation[0] * kernel.data.strides[2] * self.data_bytes
         sums = [start] * pixels
         if height * width <= _UNROLLED:
-            for ky in range(height):
+            for place in range(height):
                 sums = self._window_row(
-                    self._moved(data, str(ky), row),
-                    self._moved(weight, str(ky), width * self.vector_bytes),
+                    self._moved(data, str(place), row),
+                    self._moved(weight, str(place), width * self.vector_bytes),
                     sums,
                 )
         else:

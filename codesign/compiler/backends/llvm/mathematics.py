@@ -126,7 +126,7 @@ class Mathematics:
         return self._divide(upper, self._add(e, self._number(1.0)))
 
     def erf(self, x: str) -> str:
-        """The error function."""
+        """erf(x), the error function."""
         limit = 3.832506856900711
         low, high = self._number(-limit), self._number(limit)
         x = self._select(self._compare("olt", x, low), low, x)

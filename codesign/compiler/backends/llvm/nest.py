@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from codesign.compiler.backends.llvm.scalar import ScalarEmitter, is_vectorizable
+from codesign.compiler.backends.llvm.scalar import ScalarEmitter
 from codesign.compiler.backends.llvm.text import FunctionText
+from codesign.compiler.backends.llvm.vectorize import is_vectorizable
 from codesign.ir.tensor.compute import (
     Accumulator,
     Apply,
@@ -27,7 +28,7 @@ from codesign.ir.tensor.layout import Buffer
 
 
 def emit_loops(kernel: LoopKernel, text: FunctionText, lanes: int) -> None:
-    """Write the body of a loop kernel's function; its operands are `%p0`, `%p1`, …"""
+    """Write the body of a loop kernel's function; its operands are `%p0`, `%p1` and on."""
     pointers = {buffer: f"%p{place}" for place, buffer in enumerate(kernel.operands)}
     for stage in kernel.stages:
         _emit_stage(stage, text, pointers, lanes)

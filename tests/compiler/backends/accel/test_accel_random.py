@@ -79,6 +79,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @settings(max_examples=25, deadline=None)
 @given(seed=SEEDS)
+@example(573_413)  # loads that could run more than 255 tiles ahead
 @example(1_239_784_555)  # one row of weights, unrolled by the host, in strides of three
 def test_random_layer_is_equal_or_refused(seed: int) -> None:
     _try(seed)
@@ -96,7 +97,7 @@ def _try(seed: int) -> None:
     config = _config(rng)
     params, body = _layer(rng, Maker(rng))
     try:
-        assert_same(params, body, config, rng)
+        assert_same(params, body, config, rng, must_vary=False)
     except CodesignError as error:
         _assert_refusal(str(error), config)
 

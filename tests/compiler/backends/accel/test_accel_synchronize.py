@@ -120,3 +120,37 @@ def test_more_results_than_a_counter_counts_are_awaited_together() -> None:
     instructions = synchronize([*stores, *loads])
     assert [len(each.wait) for each in instructions[300:]] == [1] + [0] * 299
     assert instructions[299].push == {Unit.LOAD}
+
+
+def test_a_unit_that_could_run_far_ahead_is_braked() -> None:
+    nodes = []
+    for index in range(1000):
+        slot = tiles_at(Memory.VEC, index % 500, 1)
+        out = tiles_at(Memory.OUT, 0, 1)
+        nodes.append(Node(LOAD, (), (slot,)))
+        nodes.append(Node(VECTOR, (slot,), (out,)))
+    instructions = synchronize(nodes)
+    before = _ancestors(instructions)
+    assert all(2 * index in before[2 * index + 1] for index in range(1000))
+    assert _most_ahead(instructions, Unit.LOAD, Unit.VECTOR) <= 255
+
+
+def _most_ahead(instructions: tuple[Instruction, ...], giver: Unit, taker: Unit) -> int:
+    """Return the most tokens that wait if `taker` starts only when nothing else can."""
+    tokens: dict[tuple[Unit, Unit], int] = {}
+    queues = {unit: deque(e for e in instructions if e.unit is unit) for unit in Unit}
+    most = 0
+    while any(queues.values()):
+        ready = [
+            unit
+            for unit, queue in queues.items()
+            if queue and all(tokens.get((other, unit), 0) for other in queue[0].wait)
+        ]
+        unit = min(ready, key=lambda each: each is taker)
+        instruction = queues[unit].popleft()
+        for other in instruction.wait:
+            tokens[other, unit] -= 1
+        for other in instruction.push:
+            tokens[unit, other] = tokens.get((unit, other), 0) + 1
+        most = max(most, tokens.get((giver, taker), 0))
+    return most

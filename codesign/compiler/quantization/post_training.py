@@ -63,9 +63,9 @@ def quantize(
         samples = tuple(samples)
     main = module.main
     types = infer_types(module)
-    plan = make_plan(main, types)
+    plan = make_plan(main, types, float_results=settings.float_results)
     calibration = calibrate(main, plan, samples, run, settings)
-    realizer = Realizer(plan, calibration.params, types)
+    realizer = Realizer(plan, calibration.params, types, calibration.moments)
     for node in post_order(main.body):
         realizer.visit(node)
     quantized = replace(main, body=realizer.as_numbers(main.body))
@@ -86,7 +86,7 @@ def _errors(
     main: RelayFunction, realizer: Realizer, samples: Iterable[Sample], evaluate: Evaluator
 ) -> dict[Expr, float]:
     """Return the signal-to-noise ratio of every integer layer in dB, over all samples."""
-    nodes = [node for node in realizer.codes if isinstance(node, Call)]
+    nodes = list(realizer.integers)
     exact = evaluate(observed(main, nodes))
     rounded = evaluate(observed(main, [realizer.as_numbers(node) for node in nodes]))
     signal = np.zeros(len(nodes))
@@ -121,20 +121,25 @@ def _layer(
         reason = form.reason if isinstance(form, Floating) else realizer.failures[key]
         return LayerReport(name=name, operator=operator, is_integer=False, reason=reason)
     histogram, params = calibration.histograms[key], calibration.params[key]
-    return LayerReport(
+    layer = LayerReport(
         name=name,
         operator=operator,
         is_integer=True,
         least=histogram.least,
         greatest=histogram.greatest,
+        values=int(histogram.counts.sum()),
+        sqnr_db=errors.get(key),
+        notes=realizer.notes.get(key, ()),
+    )
+    if key not in realizer.codes:
+        return layer
+    return replace(
+        layer,
         low=params.low,
         high=params.high,
         scale=params.scale,
         zero_point=params.zero_point,
         clipped=histogram.outside(params.low - params.scale / 2, params.high + params.scale / 2),
-        values=int(histogram.counts.sum()),
-        sqnr_db=errors.get(key),
-        notes=realizer.notes.get(key, ()),
     )
 
 

@@ -1,0 +1,112 @@
+"""accel-bitstream, accel-board and accel-estimate: the accelerator on an FPGA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from codesign.accel.config import AccelConfig
+from codesign.accel.presets import EDGE, TINY
+from codesign.accel.resources import Family, estimate
+from codesign.diagnostics import CodesignError
+from experiments.road.build import compile_accel, quantize_subject
+from experiments.road.devices import simulator_cache
+from experiments.road.subject import subject
+from experiments.rows.measurement import CONSOLE, Measurement
+from hardware.boards import ulx3s
+from hardware.boards.simulate import BoardSimulation, build_board_simulator, simulated_plan
+from hardware.synthesize import BUILD, Target, synthesize_accelerator
+from host_runtime.device import open_device
+from host_runtime.serial_device import SerialDevice
+from host_runtime.serial_link import SerialLink, open_line
+from host_runtime.session import Session, Trace
+
+BOARD_SAMPLES: Final = 8
+
+SIMULATED_REPLY_SECONDS: Final = 60.0
+"""Longest wait for a byte: the simulated board may share its processor with much else."""
+
+ESTIMATED: Final[Mapping[str, AccelConfig]] = MappingProxyType(
+    {
+        "tiny": TINY,
+        "edge": EDGE,
+        "tiny, bare vector unit": replace(TINY, has_lut=False, has_multiplier=False),
+        "tiny, two lanes, one bank": replace(TINY, vector_lanes=2, acc_banks=1),
+        "tiny, batch 2": replace(TINY, batch=2, vector_lanes=8, acc_depth=512),
+        "1x4x8, four banks": replace(TINY, block_out=8, acc_banks=4, queue_depth=8),
+        "1x8x8, four lanes, small memories": replace(
+            EDGE, vector_lanes=4, inp_depth=512, wgt_depth=256, acc_depth=512, has_lut=False
+        ),
+        "1x8x8, weights of 4 bits, 32-bit bus": replace(EDGE, wgt_bits=4, bus_bits=32),
+    }
+)
+"""Configurations on which the estimate is held to synthesis for ECP5."""
+
+
+def accel_bitstream() -> Measurement:
+    """Return the frequency that place and route promises for the ULX3S with preset edge."""
+    made = ulx3s.build(ulx3s.plan(EDGE), ulx3s.OUT, CONSOLE.print)
+    CONSOLE.print(f"{made.path}: {made.needed}, memory {made.plan.memory_bytes:,} bytes")
+    return Measurement(value=made.fmax_mhz, unit="MHz", digits=1)
+
+
+def accel_board() -> Measurement:
+    """Count the elements in which the digits network on the simulated board differs.
+
+    Every layer's result and every output of every sample, against the functional simulator.
+    """
+    plan = simulated_plan(EDGE)
+    library = build_board_simulator(plan, simulator_cache(), CONSOLE.print)
+    judged = subject("digits", samples=BOARD_SAMPLES)
+    executable = compile_accel(judged, quantize_subject(judged, CONSOLE.print), EDGE, CONSOLE.print)
+    reference = Session(executable, open_device("functional", EDGE))
+    total = 0
+    with (
+        BoardSimulation(plan, library) as board,
+        SerialLink(open_line(board.port, reply_seconds=SIMULATED_REPLY_SECONDS)) as link,
+    ):
+        session = Session(executable, SerialDevice(EDGE, link))
+        for index, sample in enumerate(judged.evaluation):
+            trace = session.trace(sample)
+            found = _differences(trace, reference.trace(sample))
+            CONSOLE.print(f"sample {index}: {trace.profile.cycles} cycles, {found} elements differ")
+            total += found
+    return Measurement(value=total, unit="differing elements")
+
+
+def _differences(found: Trace, expected: Trace) -> int:
+    pairs = [
+        (group[name], array)
+        for group, wanted in ((found.tensors, expected.tensors), (found.outputs, expected.outputs))
+        for name, array in wanted.items()
+    ]
+    return sum(int(np.count_nonzero(ours != theirs)) for ours, theirs in pairs)
+
+
+def accel_estimate() -> Measurement:
+    """Return the worst error of the estimated LUTs and flip-flops against synthesis for ECP5.
+
+    Raises
+    ------
+    CodesignError
+        Multipliers or block RAMs are not exactly those of synthesis.
+    """
+    worst = 0.0
+    for name, config in ESTIMATED.items():
+        found = synthesize_accelerator(config, Target.ECP5, BUILD, CONSOLE.print).needed
+        expected = estimate(config, Family.ECP5)
+        CONSOLE.print(f"{name}: synthesis {found}, estimate {expected}")
+        if (found.dsp, found.block_ram) != (expected.dsp, expected.block_ram):
+            raise CodesignError.of(
+                f"the estimate of {name!r} counts multipliers or block RAMs wrongly",
+                found=f"synthesis has {found.dsp} and {found.block_ram}, "
+                f"the estimate {expected.dsp} and {expected.block_ram}",
+            )
+        ours, theirs = asdict(expected), asdict(found)
+        errors = [abs(ours[each] / theirs[each] - 1) for each in ("lut", "ff")]
+        worst = max(worst, *errors)
+    return Measurement(value=100 * worst, unit="percent", digits=1)

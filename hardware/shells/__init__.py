@@ -1,0 +1,1 @@
+"""What stands around the accelerator on a board: serial line, host bridge, memory."""
