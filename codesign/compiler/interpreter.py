@@ -4,7 +4,7 @@ Call by value, left to right; a node that is reached twice is evaluated once in 
 its function; of an `if` the branch that is not taken is never evaluated, of a `match` the first
 clause that fits is. Cells are read and written in this order. Iterative: neither long chains nor
 deep recursion of the program exhaust Python's stack, and a call in tail position takes the place of
-its caller. A value is dropped after its last use.
+its caller. A value is dropped after its last use. Where types have `?`, annotations are checked.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Interpreter:
                 found=f"found {len(args)}, expected {len(function.params)}",
             )
         for param, arg in zip(function.params, args, strict=True):
-            check_fits(param.name, param.annotation, arg)
+            check_fits(f"input {param.name!r}", param.annotation, arg)
         machine = _Machine(self._module, self._needs, observe)
         return machine.run(function.body, dict(zip(function.params, args, strict=True)))
 
@@ -173,7 +173,8 @@ class _Machine:
         if self._observe is None and _is_in_tail_position(self._activations[-1]):
             self._activations.pop()
         environment = dict(closure.captured)
-        environment.update(zip(closure.function.params, args, strict=True))
+        for param, arg in zip(closure.function.params, args, strict=True):
+            environment[param] = _annotated(param, arg)
         self._enter(closure.function.body, environment)
 
     def _enter(self, body: Expr, environment: Mapping[Var, Result]) -> None:
@@ -262,7 +263,7 @@ class _Machine:
         if let not in activation.chosen:
             if self._ready(activation, (let.value,)):
                 activation.chosen[let] = let.body
-                activation.values[let.var] = activation.values[let.value]
+                activation.values[let.var] = _annotated(let.var, activation.values[let.value])
                 _release(activation, let.value)
                 _release(activation, let.var)
             return
@@ -309,6 +310,16 @@ class _Machine:
                 self._call_closure(closure, values)
             case other:
                 raise _problem("what is called is no function", call.span, kind_of(other))
+
+
+def _annotated(var: Var, value: Result) -> Result:
+    """Return the value of a variable; refuse one that an annotation with `?` let through."""
+    if var.annotation is not None:
+        try:
+            check_fits(f"%{var.name}", var.annotation, value)
+        except CodesignError as error:
+            raise CodesignError(*(_placed(each, var.span) for each in error.diagnostics)) from error
+    return value
 
 
 def _is_in_tail_position(activation: _Activation) -> bool:

@@ -111,20 +111,20 @@ def kind_of(result: Result) -> str:
             assert_never(result)
 
 
-def check_fits(name: str, annotation: Type | None, result: Result) -> None:
+def check_fits(what: str, annotation: Type | None, result: Result) -> None:
     """Refuse tensors of another shape or element type than the annotation of a variable says."""
     match annotation, result:
         case TensorType(), np.ndarray():
             found = TensorType(result.shape, DType.of(result.dtype))
             if not accepts(annotation, found):
                 shown = f"found {type_text(found)}, expected {type_text(annotation)}"
-                raise CodesignError.of(f"input {name!r} does not fit", found=shown)
+                raise CodesignError.of(f"{what} does not fit", found=shown)
         case TupleType(types), tuple() if len(types) == len(result):
             for each, field in zip(types, result, strict=True):
-                check_fits(name, each, field)
+                check_fits(what, each, field)
         case ((TensorType() | TupleType()), _):
             shown = f"found {kind_of(result)}, expected {type_text(annotation)}"
-            raise CodesignError.of(f"input {name!r} does not fit", found=shown)
+            raise CodesignError.of(f"{what} does not fit", found=shown)
         case _:
             pass
 

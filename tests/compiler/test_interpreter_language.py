@@ -240,6 +240,19 @@ def test_a_match_that_fails_says_where_and_on_what() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "body", ["let %y: Tensor[(3,), int8] = %x; %y", "(fn (%y: Tensor[(3,), int8]) { %y })(%x)"]
+)
+def test_a_length_that_is_known_late_is_checked_where_it_is_annotated(body: str) -> None:
+    module = module_of(f"def @main(%x: Tensor[(?,), int8]) {{ {body} }}")
+    three, two = np.zeros(3, np.int8), np.zeros(2, np.int8)
+    np.testing.assert_array_equal(Interpreter(module).run(x=three), three)
+    with pytest.raises(CodesignError) as caught:
+        Interpreter(module).run(x=two)
+    assert "%y does not fit\n --> <text>:2:" in str(caught.value)
+    assert "found Tensor[(2,), int8], expected Tensor[(3,), int8]" in str(caught.value)
+
+
 def test_inputs_of_any_kind() -> None:
     module = module_of("def @main(%o: Option[int32], %x: int32) { match (%o) { Some(%y) => %y, "
                        "None => %x } }")  # fmt: skip
