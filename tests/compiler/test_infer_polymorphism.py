@@ -185,6 +185,7 @@ GRADUAL = "%x: Tensor[(?, 4), float32], %y: Tensor[(3, 4), float32], %c: bool"
         ("%x + 1f", "Tensor[(?, 4), float32]"),
         ("concatenate((%x, %y), axis=0)", "Tensor[(?, 4), float32]"),
         ("concatenate((%x, %y), axis=1)", "Tensor[(3, 8), float32]"),
+        ("nn.dense(%x, %y)", "Tensor[(?, 3), float32]"),
         ("let %z: Tensor[(3, ?), float32] = %x; %z", "Tensor[(3, ?), float32]"),
     ],
 )
