@@ -34,13 +34,15 @@ YOSYS = (0, 40)
 """Least version of Yosys that reads what Amaranth writes."""
 
 PASSES = (
-    "proc",
     "opt",
     "opt_clean -purge",
     "memory_collect",
     *(f"attrmap {mode} -remove src" for mode in ("", "-modattr")),
 )
-"""Yosys passes between Amaranth's text and Verilog."""
+"""Yosys passes between processes and Verilog."""
+
+BRANCHING = ("registers.reader", "load.padding")
+"""Modules whose branches Verilator runs faster than the muxes of the same meaning."""
 
 WAIVERS: Mapping[str, str] = MappingProxyType(
     {
@@ -54,7 +56,15 @@ WAIVERS: Mapping[str, str] = MappingProxyType(
 
 RTL = Path(__file__).with_name("rtl")
 LEAVES = tuple(
-    RTL / f"{name}.sv" for name in ("mac_array", "vector_lanes", "scratchpad", "accumulators")
+    RTL / f"{name}.sv"
+    for name in (
+        "accumulators",
+        "loop_nest",
+        "mac_array",
+        "scratchpad",
+        "tables",
+        "vector_lanes",
+    )
 )
 """Hand-written modules of the simulation arm."""
 
@@ -65,13 +75,20 @@ def verilog(config: AccelConfig, arm: ArmName = "fpga") -> str:
         text = rtlil.convert(Top(config, Arm(arm)), name=TOP_NAME, emit_src=False)
     match Arm(arm):
         case Arm.SIMULATION:
-            converted = _yosys(text, *PASSES, "write_verilog -norename -sv")
+            converted = _yosys(text, *_keep_branches(), *PASSES, "write_verilog -norename -sv")
             return "\n".join([converted, *(leaf.read_text(encoding="utf-8") for leaf in LEAVES)])
         case Arm.FPGA:
-            explicit = explicit_widths(_yosys(text, *PASSES, "write_rtlil"))
+            explicit = explicit_widths(_yosys(text, "proc", *PASSES, "write_rtlil"))
             return _with_waivers(_yosys(explicit, "write_verilog -sv"))
         case _:
             assert_never(arm)
+
+
+def _keep_branches() -> tuple[str, str]:
+    """Return the commands that make muxes of the processes of all modules but `BRANCHING`."""
+    kept = [f"{TOP_NAME}.accelerator.{name}" for name in BRANCHING]
+    others = " ".join(["*", *(f"{name} %d" for name in kept)])
+    return f"proc -nomux -norom {' '.join(kept)}", f"proc {others}"
 
 
 def _yosys(rtlil_text: str, *commands: str) -> str:

@@ -217,20 +217,22 @@ PARAM_BITS: Final = 64
 LUTS_PER_RAM_BIT: Final = 1.5
 """Six LUTs hold 16 words of 4 bits: four for the bits, two for the write port."""
 
-LUTS_PER_LANE: Final = 1757
+LUTS_PER_LANE: Final = 1382
+LUTS_PER_MULTIPLYING_LANE: Final = 330
 LUTS_PER_TREE_BIT: Final = 2.15
 LUTS_PER_ACC_BIT: Final = 5.4
 LUTS_PER_BANK_BIT: Final = 2.03
 LUTS_PER_PARAM_BIT: Final = 1.9
-LUTS_PER_TABLE: Final = 31
+LUTS_PER_TABLE: Final = 76
 LUTS_PER_INDEX_BIT: Final = 100
 LUTS_PER_BUS_BIT: Final = 6.5
 CONTROL_LUTS: Final = 7046
 
-FLIP_FLOPS_PER_LANE: Final = 726
+FLIP_FLOPS_PER_LANE: Final = 560
+FLIP_FLOPS_PER_MULTIPLYING_LANE: Final = 99
 FLIP_FLOPS_PER_ACC_BIT: Final = 2
 FLIP_FLOPS_PER_BANK_BIT: Final = 2.5
-FLIP_FLOPS_PER_TABLE: Final = 13
+FLIP_FLOPS_PER_TABLE: Final = 80
 FLIP_FLOPS_PER_INDEX_BIT: Final = 94
 FLIP_FLOPS_PER_BUS_BIT: Final = 12.8
 CONTROL_FLIP_FLOPS: Final = 3726
@@ -259,9 +261,12 @@ def _slice_bits(config: AccelConfig) -> int:
 
 def _luts(config: AccelConfig) -> int:
     acc = config.acc_tile_bits
-    tables = config.vector_lanes if config.has_lut else 0
+    lanes = config.vector_lanes
+    tables = lanes if config.has_lut else 0
+    multiplying = lanes if config.has_multiplier else 0
     return round(
-        config.vector_lanes * LUTS_PER_LANE
+        lanes * LUTS_PER_LANE
+        + multiplying * LUTS_PER_MULTIPLYING_LANE
         + config.tile_lanes * sum(_tree_widths(config)) * LUTS_PER_TREE_BIT
         + acc * LUTS_PER_ACC_BIT
         + acc * (config.acc_banks * LUTS_PER_BANK_BIT + config.acc_banks - 1)
@@ -283,9 +288,12 @@ def _flip_flops(config: AccelConfig) -> int:
     sums = sum(levels[ADDER_LEVELS - 1 :: ADDER_LEVELS])
     if len(levels) % ADDER_LEVELS:
         sums += levels[-1]
-    tables = config.vector_lanes if config.has_lut else 0
+    lanes = config.vector_lanes
+    tables = lanes if config.has_lut else 0
+    multiplying = lanes if config.has_multiplier else 0
     return round(
-        config.vector_lanes * FLIP_FLOPS_PER_LANE
+        lanes * FLIP_FLOPS_PER_LANE
+        + multiplying * FLIP_FLOPS_PER_MULTIPLYING_LANE
         + products
         + config.tile_lanes * sums
         + config.inp_tile_bits

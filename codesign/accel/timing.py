@@ -26,7 +26,7 @@ ADDER_LEVELS: Final = 2
 """Levels of the gemm array's adder tree between two registers."""
 
 REDUCE_STAGE: Final = 4
-"""Stage of the vector unit that combines the reducing iterations; each takes part in its own cycle."""
+"""Stage of the vector unit that combines the reducing iterations, one a cycle."""
 
 
 def gemm_tree_stages(config: AccelConfig) -> int:

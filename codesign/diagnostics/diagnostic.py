@@ -20,11 +20,11 @@ class Diagnostic:
     help: str | None = None
 
     def title_text(self) -> str:
-        """What is wrong, in one line."""
+        """Return what is wrong, in one line."""
         return self.title.format_map(self._facts())
 
     def label_text(self) -> str:
-        """What was found and what was expected."""
+        """Return what was found and what was expected."""
         return self.label.format_map(self._facts())
 
     def _facts(self) -> dict[str, object]:

@@ -24,7 +24,7 @@ class TextRange:
 @final
 @dataclass(frozen=True, slots=True)
 class OnnxNode:
-    """A node of an ONNX graph; `name` is the node's own name or, where it has none, its output's."""
+    """A node of an ONNX graph; `name` is its own or, where it has none, its output's."""
 
     source: str
     name: str

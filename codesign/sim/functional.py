@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from codesign.diagnostics import CodesignError, Problem
 from codesign.sim import functional_dram, functional_gemm, functional_vector
 from codesign.sim.functional_decode import Decoded, Step, decode
 from codesign.sim.functional_dram import LoadStep, StoreStep
+from codesign.sim.functional_gemm import MatrixStep, TileStep
 from codesign.sim.functional_lanes import Pads
 from codesign.sim.functional_vector import VectorStep, pads_of
 from codesign.sim.state import Scratchpads
@@ -105,8 +106,10 @@ class FunctionalSimulator:
                 base = bases[step.box.segment]
                 functional_dram.store(step, self.config, self.state, dram, base)
                 return 0
-            case _:
+            case MatrixStep() | TileStep():
                 return functional_gemm.gemm(step, self.config, self.state)
+            case _:
+                assert_never(step)
 
 
 def _check_segments(

@@ -8,6 +8,9 @@ from types import MappingProxyType
 from typing import Final
 
 from codesign.diagnostics import CodesignError
+from experiments.rows.accelerator import accel_cycles, accel_gemm, accel_load, accel_values
+from experiments.rows.accelerator_speed import accel_fast_speed, accel_rtl_speed
+from experiments.rows.accelerator_text import accel_lint, accel_xprop
 from experiments.rows.cpu_time import road_cpu
 from experiments.rows.demo_time import road_demo
 from experiments.rows.fpga import accel_bitstream, accel_board, accel_estimate
@@ -22,6 +25,14 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "road-top1": road_top1,
         "road-demo": road_demo,
         "road-cpu": road_cpu,
+        "accel-values": accel_values,
+        "accel-cycles": accel_cycles,
+        "accel-gemm": accel_gemm,
+        "accel-load": accel_load,
+        "accel-lint": accel_lint,
+        "accel-xprop": accel_xprop,
+        "accel-rtl-speed": accel_rtl_speed,
+        "accel-fast-speed": accel_fast_speed,
         "accel-bitstream": accel_bitstream,
         "accel-board": accel_board,
         "accel-estimate": accel_estimate,

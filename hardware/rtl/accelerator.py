@@ -24,6 +24,7 @@ from hardware.rtl.registers import Registers, axi_lite_members
 from hardware.rtl.run_control import RunControl
 from hardware.rtl.scratchpad import Scratchpad
 from hardware.rtl.store import Store
+from hardware.rtl.tables import Tables
 from hardware.rtl.tokens import Tokens
 from hardware.rtl.vector import Vector
 
@@ -105,18 +106,18 @@ class Accelerator(wiring.Component):
         m.submodules.tokens = clear(tokens)
         for unit, component in units.items():
             m.d.comb += [
-                tokens.take[unit.value].eq(component.take),
-                tokens.give[unit.value].eq(component.give),
-                tokens.give_sync[unit.value].eq(component.give_sync),
-                component.there.eq(tokens.there[unit.value]),
+                tokens.mask("take", unit).eq(component.take),
+                tokens.mask("give", unit).eq(component.give),
+                tokens.mask("give_sync", unit).eq(component.give_sync),
+                component.there.eq(tokens.mask("there", unit)),
             ]
 
     def _memories(self, m: Module, load: Load, gemm: Gemm, vector: Vector, store: Store) -> None:
         config = self._config
-        readers = {Memory.PARAM: 2, Memory.LUT: config.vector_lanes}
+        readers = {Memory.PARAM: 2}
         pads = {}
         for which in LOADABLE:
-            if which is Memory.LUT and not config.has_lut:
+            if which is Memory.LUT:
                 continue
             pad = Scratchpad(config, which, LOADABLE, self._arm, readers=readers.get(which, 1))
             m.submodules[f"{which.name.lower()}_memory"] = pads[which] = pad
@@ -128,10 +129,15 @@ class Accelerator(wiring.Component):
         _read(m, param, 0, vector.field_read_en, vector.field_tile, vector.field)
         _read(m, param, 1, vector.param_read_en, vector.param_tile, vector.param)
         if config.has_lut:
-            for lane in range(config.vector_lanes):
-                index = getattr(vector, f"table_index_{lane}")
-                value = getattr(vector, f"table_value_{lane}")
-                _read(m, pads[Memory.LUT], lane, vector.table_en, index, value)
+            m.submodules.lut_memory = tables = Tables(config, self._arm)
+            m.d.comb += [
+                tables.write_en.eq(load.write_en),
+                tables.write.eq(load.write),
+                tables.read_en.eq(vector.table_en),
+                tables.base.eq(vector.table_base),
+                tables.values.eq(vector.table_values),
+                vector.table_entries.eq(tables.entries),
+            ]
         self._accumulators(m, gemm, vector)
         m.submodules.out_memory = out = Output(config)
         m.d.comb += [

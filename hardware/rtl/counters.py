@@ -66,7 +66,7 @@ class PerformanceCounters(wiring.Component):
         return m
 
     def _events(self) -> dict[str, tuple[Value, int]]:
-        """Return, for each counter, what is added in a cycle and the power of two that scales it."""
+        """Return, for each counter, what is added in a cycle and its scale, a power of 2."""
         bus_bytes = self._config.bus_bytes
         events: dict[str, tuple[Value, int]] = {
             "cycles": (Value.cast(self.running), 1),

@@ -101,6 +101,7 @@ class Gemm(wiring.Component):
                 each.name.lower(): config.index_bits(each)
                 for each in (Memory.ACC, Memory.INP, Memory.WGT)
             },
+            arm=self._arm,
         )
         m.submodules.macs = macs = MacArray(config, self._arm)
         m.submodules.accumulate = accumulate = Accumulate(config)

@@ -7,9 +7,17 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+
+from hardware.rtl.arm import Arm
+
+MODULE = "accel_loop_nest"
+"""The module of loop_nest.sv."""
+
+WORD_BITS = 32
+"""Width of every number in that module; indices of memories are narrower."""
 
 
 class LoopNest(wiring.Component):
@@ -42,8 +50,15 @@ class LoopNest(wiring.Component):
     """
 
     def __init__(
-        self, loops: int, extent_bits: int, operands: Mapping[str, int], *, slices: int = 1
+        self,
+        loops: int,
+        extent_bits: int,
+        operands: Mapping[str, int],
+        *,
+        arm: Arm = Arm.FPGA,
+        slices: int = 1,
     ) -> None:
+        self._arm = arm
         self._loops, self._extent_bits = loops, extent_bits
         self._operands, self._slices = dict(operands), slices
         members = {
@@ -64,6 +79,39 @@ class LoopNest(wiring.Component):
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
+        if self._arm is Arm.SIMULATION:
+            self._leaf(m)
+        else:
+            self._nest(m)
+        return m
+
+    def _leaf(self, m: Module) -> None:
+        names = list(self._operands)
+        tiles = Signal(WORD_BITS * len(names))
+        part = Signal(WORD_BITS)
+        m.submodules.nest = Instance(
+            MODULE,
+            p_LOOPS=self._loops,
+            p_OPERANDS=len(names),
+            p_SLICES=self._slices,
+            i_clk=ClockSignal(),
+            i_start=self.start,
+            i_step=self.step,
+            i_reduce=self.reduce,
+            i_extents=_words(self.extents),
+            i_bases=Cat(_word(getattr(self, f"{name}_base")) for name in names),
+            i_strides=Cat(_words(getattr(self, f"{name}_strides")) for name in names),
+            o_slice=part,
+            o_first=self.first,
+            o_final_one=self.final,
+            o_last=self.last,
+            o_tiles=tiles,
+        )
+        m.d.comb += self.slice.eq(part)
+        for index, name in enumerate(names):
+            m.d.comb += getattr(self, name).eq(tiles.word_select(index, WORD_BITS))
+
+    def _nest(self, m: Module) -> None:
         levels = range(self._loops)
         reduce_r = Signal(self._loops, reset_less=True)
         extents_r = Signal(self.extents.shape(), reset_less=True)
@@ -86,7 +134,6 @@ class LoopNest(wiring.Component):
             self._point(m, name, at_end, reduce_r, next_slice)
         with m.If(self.start):
             m.d.sync += [reduce_r.eq(self.reduce), extents_r.eq(self.extents)]
-        return m
 
     def _count(
         self,
@@ -152,6 +199,14 @@ class LoopNest(wiring.Component):
             for index, (condition, statements) in enumerate(cases):
                 with m.Elif(condition) if index else m.If(condition):
                     m.d.sync += statements
+
+
+def _word(value: Value) -> Value:
+    return Cat(value, Const(0, WORD_BITS - len(value)))
+
+
+def _words(values: data.View) -> Value:
+    return Cat(_word(values[index]) for index in range(values.shape().length))
 
 
 def _all(values: Iterable[Value]) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal, Value, unsigned
@@ -102,7 +103,7 @@ class Registers(wiring.Component):
     def _write_port(self, m: Module) -> None:
         offset_r = Signal(WINDOW_BITS, reset_less=True)
         word_r = Signal(WORD_BITS, reset_less=True)
-        strobe_r = Signal(WORD_BITS // 8, reset_less=True)
+        mask_r = Signal(WORD_BITS, reset_less=True)
         addressed_r, given_r = Signal(), Signal()
         write = Signal()
         address, word = Signal(), Signal()
@@ -120,18 +121,18 @@ class Registers(wiring.Component):
         with m.If(address):
             m.d.sync += [offset_r.eq(self.axil_awaddr), addressed_r.eq(1)]
         with m.If(word):
-            m.d.sync += [word_r.eq(self.axil_wdata), strobe_r.eq(self.axil_wstrb), given_r.eq(1)]
+            mask = Cat(strobe.replicate(8) for strobe in self.axil_wstrb)
+            m.d.sync += [word_r.eq(self.axil_wdata), mask_r.eq(mask), given_r.eq(1)]
         with m.If(write):
             m.d.sync += self.axil_bvalid.eq(1)
         with m.If(answered):
             m.d.sync += [self.axil_bvalid.eq(0), addressed_r.eq(0), given_r.eq(0)]
-        mask = Cat(strobe.replicate(8) for strobe in strobe_r)
         for name, register in self._writable().items():
             at = OFFSETS[name] >> 2
             with m.If(write & (offset_r[2:] == at)):
-                bits = mask[: len(register)]
+                bits = mask_r[: len(register)]
                 m.d.sync += register.eq((register & ~bits) | (word_r & bits))
-        control = write & (offset_r[2:] == OFFSETS["control"] >> 2) & strobe_r[0]
+        control = write & (offset_r[2:] == OFFSETS["control"] >> 2) & mask_r[0]
         m.d.comb += [
             self.start.eq(control & word_r[Control.START.bit_length() - 1]),
             self.abort.eq(control & word_r[Control.ABORT.bit_length() - 1]),
@@ -175,11 +176,41 @@ class Registers(wiring.Component):
         }
         for index, name in enumerate(COUNTER_NAMES):
             readable |= _halves(name, self.counters[index])
-        # The mux is wide: it works only while a read is under way.
-        with m.If(asked_r), m.Switch(offset_r[2:]):
-            for name, value in readable.items():
+        m.submodules.reader = reader = RegisterReader(readable)
+        m.d.comb += [reader.enable.eq(asked_r), reader.offset.eq(offset_r), word.eq(reader.word)]
+        for name, value in readable.items():
+            m.d.comb += getattr(reader, name).eq(value)
+
+
+class RegisterReader(wiring.Component):
+    """Chooses the word at an offset: combinational, and wide, so it works only when enabled.
+
+    Members
+    -------
+    enable, offset : In; word : Out
+        The word at a byte offset; 0 where there is none, or while not enabled.
+    <register> : In
+        The register's value.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+        super().__init__(
+            {
+                "enable": In(1),
+                "offset": In(WINDOW_BITS),
+                "word": Out(WORD_BITS),
+                **{name: In(WORD_BITS) for name in self._names},
+            }
+        )
+
+    def elaborate(self, _platform: object) -> Module:
+        m = Module()
+        with m.If(self.enable), m.Switch(self.offset[2:]):
+            for name in self._names:
                 with m.Case(OFFSETS[name] >> 2):
-                    m.d.comb += word.eq(value)
+                    m.d.comb += self.word.eq(getattr(self, name))
+        return m
 
 
 def _halves(name: str, value: Value) -> dict[str, Value]:

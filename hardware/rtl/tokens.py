@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from codesign.accel.isa import NEIGHBOURS, TOKEN_BITS, Unit
-
-MASKS = data.ArrayLayout(len(Unit), len(Unit))
-"""One mask of units for each unit."""
 
 
 class Tokens(wiring.Component):
@@ -17,12 +14,13 @@ class Tokens(wiring.Component):
 
     Members
     -------
-    take : In
-        For each unit, the units whose tokens it takes in this cycle.
-    give, give_sync : In
-        For each unit, the units to which it gives a token in this cycle; both may in one cycle.
-    there : Out
-        For each unit, the units of which a token is waiting for it.
+    take_<unit> : In
+        For each unit, the mask of the units whose tokens it takes in this cycle.
+    give_<unit>, give_sync_<unit> : In
+        For each unit, the mask of the units to which it gives a token in this cycle; both may
+        name one unit.
+    there_<unit> : Out
+        For each unit, the mask of the units of which a token is waiting for it.
 
     Timing
     ------
@@ -30,19 +28,29 @@ class Tokens(wiring.Component):
     """
 
     def __init__(self) -> None:
+        flows = {"take": In, "give": In, "give_sync": In, "there": Out}
         super().__init__(
-            {"take": In(MASKS), "give": In(MASKS), "give_sync": In(MASKS), "there": Out(MASKS)}
+            {
+                f"{name}_{unit.name.lower()}": flow(len(Unit))
+                for name, flow in flows.items()
+                for unit in Unit
+            }
         )
+
+    def mask(self, name: str, unit: Unit) -> Signal:
+        """Return a member by its name without the unit's."""
+        signal: Signal = getattr(self, f"{name}_{unit.name.lower()}")
+        return signal
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
         for giver, takers in NEIGHBOURS.items():
             for taker in takers:
                 count_r = Signal(TOKEN_BITS, name=f"{giver.name}_to_{taker.name}_r".lower())
-                give = self.give[giver.value][taker.value]
-                give_sync = self.give_sync[giver.value][taker.value]
-                take = self.take[taker.value][giver.value]
+                give = self.mask("give", giver)[taker.value]
+                give_sync = self.mask("give_sync", giver)[taker.value]
+                take = self.mask("take", taker)[giver.value]
                 with m.If(give | give_sync | take):
                     m.d.sync += count_r.eq(count_r + give + give_sync - take)
-                m.d.comb += self.there[taker.value][giver.value].eq(count_r != 0)
+                m.d.comb += self.mask("there", taker)[giver.value].eq(count_r != 0)
         return m

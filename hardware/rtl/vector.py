@@ -21,8 +21,6 @@ PARAM_READ_STAGE = 3
 """Stage that reads the param tile of the requantization, in time for stage 5."""
 
 LOOKUP_STAGE = 11
-TABLE_BITS = 8
-"""Width of an index within a table."""
 
 
 class Vector(wiring.Component):
@@ -40,8 +38,8 @@ class Vector(wiring.Component):
         Memories of x and y.
     field_read_en, field_tile : Out; field : In; param_read_en, param_tile : Out; param : In
         The param scratchpad: operand y, and the requantization.
-    table_en, table_index_<i> : Out; table_value_<i> : In
-        The lookup tables, one port for each lane (with has_lut).
+    table_en, table_base, table_values : Out; table_entries : In
+        The lookup tables (with has_lut).
     acc_write_en, out_write_en, write_tile, acc_write, out_write : Out
         Result; one enable for each slice of lanes.
     idle, busy, wait_token : Out
@@ -91,9 +89,11 @@ class Vector(wiring.Component):
             "wait_token": Out(1),
         }
         if config.has_lut:
-            for lane in range(config.vector_lanes):
-                members[f"table_index_{lane}"] = Out(config.index_bits(Memory.LUT))
-                members[f"table_value_{lane}"] = In(config.inp_bits)
+            members |= {
+                "table_base": Out(config.index_bits(Memory.LUT)),
+                "table_values": Out(config.vector_lanes * result_bits(config)),
+                "table_entries": In(config.vector_lanes * config.inp_bits),
+            }
         super().__init__(members)
 
     def elaborate(self, _platform: object) -> Module:
@@ -112,6 +112,7 @@ class Vector(wiring.Component):
             VECTOR_LOOPS,
             extent_bits(config),
             {name: len(getattr(head, name)) for name in ("dst", "x", "y", "q")},
+            arm=self._arm,
             slices=config.vector_passes,
         )
         m.d.comb += [
@@ -278,16 +279,18 @@ class Vector(wiring.Component):
         self, m: Module, control: data.View, results: list[Value], valids: list[Value]
     ) -> list[Value]:
         looked_up = []
-        m.d.comb += self.table_en.eq(valids[LOOKUP_STAGE] & control.lookup)
+        m.d.comb += [
+            self.table_en.eq(valids[LOOKUP_STAGE] & control.lookup),
+            self.table_base.eq(control.lut_base),
+            self.table_values.eq(Cat(*results)),
+        ]
         for lane, result in enumerate(results):
-            index = result[:TABLE_BITS] if len(result) >= TABLE_BITS else _extended(result)
             delayed_r = Signal(result.shape(), name=f"unlooked_{lane}_r", reset_less=True)
             final_r = Signal(result.shape(), name=f"result_{lane}_r", reset_less=True)
-            m.d.comb += getattr(self, f"table_index_{lane}").eq(control.lut_base + index)
             with m.If(valids[LOOKUP_STAGE]):
                 m.d.sync += delayed_r.eq(result)
             with m.If(valids[LOOKUP_STAGE + 1]):
-                value = getattr(self, f"table_value_{lane}").as_signed()
+                value = self.table_entries.word_select(lane, self._config.inp_bits).as_signed()
                 m.d.sync += final_r.eq(Mux(control.lookup, value, delayed_r))
             looked_up.append(final_r)
         return looked_up
@@ -296,10 +299,6 @@ class Vector(wiring.Component):
 def _innermost(loops: Value) -> Value:
     """Return the mask of the innermost loops, of which there are so many."""
     return Cat(loops > VECTOR_LOOPS - 1 - level for level in range(VECTOR_LOOPS))
-
-
-def _extended(value: Value) -> Value:
-    return Cat(value, value[-1].replicate(TABLE_BITS - len(value)))
 
 
 def _slice_register(m: Module, tile: Value, bits: int, index: Value, valid: Value) -> Signal:

@@ -7,7 +7,7 @@ was interrupted builds only what is missing when it runs again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -156,8 +156,9 @@ def campaign(
     total = Tally()
     trial = partial(_trial, programs=programs, seed=seed)
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-        results = pool.map(trial, chosen)
-        for done, ((name, _), tally) in enumerate(zip(chosen, results, strict=True), start=1):
+        names = {pool.submit(trial, each): each[0] for each in chosen}
+        for done, finished in enumerate(as_completed(names), start=1):
+            name, tally = names[finished], finished.result()
             total = total.plus(tally)
             say(
                 f"{done}/{len(chosen)} {name}: {tally.programs} programs, {tally.cycles} cycles, "

@@ -44,10 +44,8 @@ def run_four_state(
     dram: NDArray[np.uint8],
     bases: Sequence[int],
     folder: Path,
-    *,
-    power_on_values: bool = True,
 ) -> FourState:
-    """Run a program under Icarus; without `power_on_values`, registers are x until reset or write.
+    """Run a program under Icarus.
 
     Raises
     ------
@@ -55,8 +53,6 @@ def run_four_state(
         Icarus is not installed.
     """
     source, *_ = generate(config, folder)
-    if not power_on_values:
-        source.write_text(without_power_on_values(source.read_text(encoding="utf-8")))
     image = np.frombuffer(encode_program(program.instructions, config), dtype=np.uint8)
     base = program_base(dram)
     memory = np.zeros(-(-(base + image.size) // 4096) * 4096, dtype=np.uint8)
@@ -79,19 +75,6 @@ def run_four_state(
         [int(byte, 16) if "x" not in byte.lower() else 0 for byte in bytes_after], dtype=np.uint8
     )
     return FourState(tuple(sorted(unknown)), result, found["status"], found["cycles"])
-
-
-def without_power_on_values(verilog: str) -> str:
-    """Return the Verilog with no register initialised at its declaration.
-
-    A register that only ever holds its initial value is a constant; it is left alone.
-    """
-    assigned = set(re.findall(r"^\s*(?:if \(.*\) )?(\S+) <= ", verilog, re.M))
-
-    def bare(match: re.Match[str]) -> str:
-        return f"{match[1]};" if match[2] in assigned else match[0]
-
-    return re.sub(r"^(\s*reg (?:\[\d+:0\] )?(\S+)) ?= ?\S+;", bare, verilog, flags=re.M)
 
 
 def _tool(command: Sequence[str], folder: Path | None = None) -> str:

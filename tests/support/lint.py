@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from codesign.accel.config import AccelConfig
 from codesign.accel.rules import POWERS, RANGES, nearest_power
@@ -53,7 +53,8 @@ def _settings() -> Iterator[tuple[str, int]]:
 
 
 def _with(name: str, value: int) -> AccelConfig:
-    config = replace(SMALL, **{name: value})
+    knobs: dict[str, Any] = {name: value}
+    config = replace(SMALL, **knobs)
     if name in ("batch", "block_out"):
         return replace(config, vector_lanes=min(config.vector_lanes, config.tile_lanes))
     if name == "vector_lanes":

@@ -15,6 +15,7 @@ GREATEST_TAPS: Final = 2304
 """Layers with more taps have no covariance: it would take over 40 MiB."""
 _POSITIONS: Final = 256
 """How many positions of one sample are looked at, evenly spread."""
+_AT_ONCE: Final = 8
 
 
 @final
@@ -32,6 +33,7 @@ class Moments:
         self._sum = np.zeros((self._groups, taps))
         self._has_covariance = taps <= GREATEST_TAPS
         self._products = np.zeros((self._groups, taps, taps if self._has_covariance else 0))
+        self._waiting: list[Array] = []
 
     def add(self, data: Array) -> None:
         """Look at the data of one more sample."""
@@ -43,7 +45,10 @@ class Moments:
         self._count += patches.shape[1]
         self._sum += patches.sum(axis=1, dtype=np.float64)
         if self._has_covariance:
-            self._products += patches.transpose(0, 2, 1) @ patches
+            # Some samples at once: adding the matrix of products costs more than the products.
+            self._waiting.append(patches)
+            if len(self._waiting) == _AT_ONCE:
+                self._multiply()
 
     @property
     def mean(self) -> Array:
@@ -56,8 +61,15 @@ class Moments:
         """Covariance of the taps, [groups, taps, taps]; None where there are too many."""
         if not self._has_covariance or self._count == 0:
             return None
+        self._multiply()
         rest = self._sum / self._count
         return np.asarray(self._products / self._count - rest[:, :, None] * rest[:, None, :])
+
+    def _multiply(self) -> None:
+        if self._waiting:
+            patches = np.concatenate(self._waiting, axis=1)
+            self._products += patches.transpose(0, 2, 1) @ patches
+            self._waiting = []
 
     def _patches(self, data: Array) -> Array:
         """Return the patches at some positions, [groups, positions, taps]."""
