@@ -66,7 +66,8 @@ _Doc: TypeAlias = "str | _Layout | list[_Doc]"
 
 def print_module(module: Module) -> str:
     """Return the module as text that `parse_module` reads back as an equal one."""
-    printer = _Printer()
+    constructors = module.constructors().items()
+    printer = _Printer({name for name, (_, each) in constructors if not each.fields})
     parts = [VERSION, *map(_data_type_text, module.data_types.values())]
     parts += [printer.definition(name, each) for name, each in module.functions.items()]
     return "\n\n".join([*parts, *printer.metadata()]) + "\n"
@@ -74,7 +75,7 @@ def print_module(module: Module) -> str:
 
 def print_expr(expr: Expr) -> str:
     """Return an expression as text that `parse_expr` reads back as an equal one."""
-    printer = _Printer()
+    printer = _Printer(set())
     return "\n\n".join([printer.expression(expr), *printer.metadata()]) + "\n"
 
 
@@ -112,9 +113,13 @@ def _common(left: _Block, right: _Block) -> _Block:
 
 
 class _Printer:
-    """Keeps the metadata table over all functions; names are chosen for each function anew."""
+    """Keeps the metadata table over all functions; names are chosen for each function anew.
 
-    def __init__(self) -> None:
+    `without_fields` are the constructors that are called where they stand, without parentheses.
+    """
+
+    def __init__(self, without_fields: set[str]) -> None:
+        self.without_fields = without_fields
         self._constants: list[Array] = []
         self._references: dict[Constant, str] = {}
 
@@ -218,7 +223,9 @@ class _FunctionText:
                 return f"@{name}"
             case Constant():
                 return self._printer.constant(node)
-            case OpRef(name) | Constructor(name) | Call(Constructor(name), ()):
+            case OpRef(name) | Constructor(name):
+                return name
+            case Call(Constructor(name), ()) if name in self._printer.without_fields:
                 return name
             case Call(callee, args, attrs):
                 parts = [self._operand(each) for each in args]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias, assert_never
 
 from codesign.ir.relay.types import (
@@ -55,14 +55,6 @@ def with_parts(type_: Type, new: tuple[Type, ...]) -> Type:
             return RefType(new[0])
         case _:
             assert_never(type_)
-
-
-def map_leaves(type_: Type, change: Callable[[Type], Type]) -> Type:
-    """Return the type with every part that has no parts replaced by what `change` makes of it."""
-    below = parts(type_)
-    if not below:
-        return change(type_)
-    return with_parts(type_, tuple(map_leaves(each, change) for each in below))
 
 
 def substitute_type(type_: Type, values: Mapping[TypeVar, Type]) -> Type:
