@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, final
 
+from codesign.compiler.quantization import QuantizationConfig
 from codesign.diagnostics import CodesignError
 from experiments.networks import direction, orientation, resnet18
 from experiments.networks.digits import data as digits
@@ -24,8 +25,8 @@ from experiments.networks.samples import Samples, Split
 class Network:
     """One network; `model_file` and `samples` take the build folder and may fetch.
 
-    `is_trained` says whether top-1 means something; `runs_on_rtl` whether simulating its circuit
-    takes minutes rather than hours.
+    `quantization` is how it becomes integers. `is_trained` says whether top-1 means something;
+    `runs_on_rtl` whether simulating its circuit takes minutes rather than hours.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Network:
     classes: tuple[str, ...] | None
     model_file: Callable[[Path], Path]
     samples: Callable[[Split, int, Path], Samples]
+    quantization: QuantizationConfig = field(default_factory=QuantizationConfig)
     is_trained: bool = True
     runs_on_rtl: bool = True
 
@@ -134,6 +136,8 @@ NETWORKS: Final[tuple[Network, ...]] = (
         classes=None,
         model_file=_efficientnet_file,
         samples=efficientnet.samples,
+        # A thousand classes lie closer to each other than one step of int8.
+        quantization=QuantizationConfig(float_results=True),
     ),
     Network(
         name="resnet18",

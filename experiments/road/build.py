@@ -53,7 +53,12 @@ def quantize_subject(subject: Subject, say: Say) -> Quantized:
     """Quantize a network with its calibration samples."""
     say(f"quantizing with {len(subject.calibration)} samples")
     module = optimize(subject.model.module)
-    return quantize(module, subject.calibration, evaluate=compiled_evaluator)
+    return quantize(
+        module,
+        subject.calibration,
+        evaluate=compiled_evaluator,
+        config=subject.quantization,
+    )
 
 
 def compile_int8(subject: Subject, quantized: Quantized, say: Say) -> Executable:

@@ -10,6 +10,7 @@ from typing import final
 import numpy as np
 
 from codesign.compiler.frontend.onnx import Model, load_onnx
+from codesign.compiler.quantization import QuantizationConfig
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.relay.types import TensorType
@@ -28,14 +29,16 @@ Inputs = Mapping[str, Array]
 class Subject:
     """What the road runs.
 
-    `evaluation` and `calibration` are inputs by name, each of the network's own batch; `labels`
-    the true classes of `evaluation`, where they are known. `is_trained` says whether top-1 means
-    something; `has_data` whether the inputs are more than seeded noise.
+    `quantization` is how it becomes integers. `evaluation` and `calibration` are inputs by name,
+    each of the network's own batch; `labels` the true classes of `evaluation`, where they are
+    known. `is_trained` says whether top-1 means something; `has_data` whether the inputs are more
+    than seeded noise.
     """
 
     name: str
     title: str
     model: Model
+    quantization: QuantizationConfig
     evaluation: tuple[Inputs, ...]
     calibration: tuple[Inputs, ...]
     labels: tuple[int, ...] | None
@@ -86,6 +89,7 @@ def subject(
         name=chosen.name,
         title=chosen.title,
         model=model,
+        quantization=chosen.quantization,
         evaluation=tuple({name: each[None]} for each in evaluation.inputs),
         calibration=tuple({name: each[None]} for each in calibration.inputs),
         labels=labels,
@@ -116,6 +120,7 @@ def _file_subject(argument: str, model: Model, samples: int, seed: int) -> Subje
         name=Path(argument).stem,
         title=argument,
         model=model,
+        quantization=QuantizationConfig(),
         evaluation=evaluation,
         calibration=calibration,
         labels=None,

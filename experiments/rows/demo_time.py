@@ -68,7 +68,7 @@ def _run(command: list[str], folder: Path, environment: dict[str, str]) -> None:
         text=True,
         check=False,
     )
-    CONSOLE.print(done.stdout[-4000:], markup=False)
+    CONSOLE.print(done.stdout[-20000:], markup=False)
     if done.returncode != 0:
         raise CodesignError.of(
             f"{' '.join(command[:2])} failed with exit code {done.returncode}",

@@ -95,10 +95,15 @@ def test_digits_splits_cover_every_digit_once() -> None:
     assert [len(part) for part in parts] == [360, 128, 1309]
 
 
-def test_calibration_and_evaluation_show_different_photographs() -> None:
-    assert not set(photographs.PHOTOGRAPHS[Split.CALIBRATION]) & set(
-        photographs.PHOTOGRAPHS[Split.EVALUATION]
-    )
+def test_windows_of_calibration_are_smaller_than_those_of_evaluation() -> None:
+    rng, size = np.random.default_rng(0), (640, 427)
+    sides = {}
+    for split in Split:
+        boxes = [photographs.window(rng, size, photographs.SIDES[split]) for _ in range(200)]
+        assert all(0 <= b[0] < b[2] <= 640 and 0 <= b[1] < b[3] <= 427 for b in boxes)
+        assert all(b[2] - b[0] == b[3] - b[1] for b in boxes)
+        sides[split] = [b[2] - b[0] for b in boxes]
+    assert max(sides[Split.CALIBRATION]) < min(sides[Split.EVALUATION])
 
 
 def test_orientation_preprocessing_by_hand() -> None:

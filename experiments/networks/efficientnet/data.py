@@ -1,8 +1,10 @@
 """Crops of the photographs that scikit-learn and scikit-image ship.
 
-There are no labels: only agreement with the network in floating point counts. Evaluation shows
-things that ImageNet has classes for (palace, daisy, cat, espresso, rocket); calibration shows
-other photographs, every other crop in changed colours and contrast, since there are few of them.
+No labelled photographs are to be had here, so only agreement with the network in floating point
+counts. Evaluation shows the photographs of things that ImageNet has classes for (palace, daisy,
+cat, espresso, rocket), in windows of at least three quarters of the short side. Calibration shows
+these and others in smaller windows: no crop is in both sets, but both come from the same
+photographs, as calibration pictures from the place of use would.
 """
 
 from __future__ import annotations
@@ -34,23 +36,27 @@ SIDE: Final = 224
 
 _SKLEARN: Final = Path(sklearn.__file__).parent / "datasets" / "images"
 _SKIMAGE: Final = Path(skimage.__file__).parent / "data"
+_OF_CLASSES: Final = (
+    _SKLEARN / "china.jpg",
+    _SKLEARN / "flower.jpg",
+    _SKIMAGE / "chelsea.png",
+    _SKIMAGE / "coffee.png",
+    _SKIMAGE / "rocket.jpg",
+)
+_OTHERS: Final = (
+    _SKIMAGE / "motorcycle_left.png",
+    _SKIMAGE / "camera.png",
+    _SKIMAGE / "astronaut.png",
+    _SKIMAGE / "coins.png",
+    _SKIMAGE / "retina.jpg",
+    _SKIMAGE / "ihc.png",
+)
 PHOTOGRAPHS: Final = {
-    Split.EVALUATION: (
-        _SKLEARN / "china.jpg",
-        _SKLEARN / "flower.jpg",
-        _SKIMAGE / "chelsea.png",
-        _SKIMAGE / "coffee.png",
-        _SKIMAGE / "rocket.jpg",
-    ),
-    Split.CALIBRATION: (
-        _SKIMAGE / "motorcycle_left.png",
-        _SKIMAGE / "camera.png",
-        _SKIMAGE / "astronaut.png",
-        _SKIMAGE / "coins.png",
-        _SKIMAGE / "retina.jpg",
-        _SKIMAGE / "ihc.png",
-    ),
+    Split.EVALUATION: _OF_CLASSES,
+    Split.CALIBRATION: (*_OF_CLASSES, *_OTHERS),
 }
+SIDES: Final = {Split.EVALUATION: (0.75, 1.0), Split.CALIBRATION: (0.4, 0.74)}
+"""Least and greatest side of a window, as a share of the photograph's short side."""
 _MEAN: Final = np.float32(127)
 _DEVIATION: Final = np.float32(128)
 
@@ -65,22 +71,23 @@ def samples(split: Split, count: int, build: Path = Path()) -> Samples:
     """Return `count` random square crops, resized bicubically, half of them mirrored."""
     rng = split.generator(30)
     photographs = [Image.open(path).convert("RGB") for path in PHOTOGRAPHS[split]]
-    crops = [_crop(rng, photographs[i % len(photographs)]) for i in range(count)]
-    if split is Split.CALIBRATION:
-        crops = [_recoloured(rng, crop) if i % 4 < 2 else crop for i, crop in enumerate(crops)]
+    crops = [_crop(rng, photographs[i % len(photographs)], SIDES[split]) for i in range(count)]
     return Samples(inputs=np.stack([preprocess(crop) for crop in crops]), labels=None)
 
 
-def _crop(rng: np.random.Generator, photograph: Image.Image) -> Image.Image:
-    side = int(min(photograph.size) * rng.uniform(0.75, 1.0))
-    left = int(rng.integers(0, photograph.width - side + 1))
-    top = int(rng.integers(0, photograph.height - side + 1))
-    crop = photograph.crop((left, top, left + side, top + side))
+def window(
+    rng: np.random.Generator, size: tuple[int, int], sides: tuple[float, float]
+) -> tuple[int, int, int, int]:
+    """Return left, top, right and bottom of a random square of a photograph of that size."""
+    side = int(min(size) * rng.uniform(*sides))
+    left = int(rng.integers(0, size[0] - side + 1))
+    top = int(rng.integers(0, size[1] - side + 1))
+    return (left, top, left + side, top + side)
+
+
+def _crop(
+    rng: np.random.Generator, photograph: Image.Image, sides: tuple[float, float]
+) -> Image.Image:
+    crop = photograph.crop(window(rng, photograph.size, sides))
     crop = crop.resize((SIDE, SIDE), Image.Resampling.BICUBIC)
     return crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if rng.random() < 0.5 else crop
-
-
-def _recoloured(rng: np.random.Generator, crop: Image.Image) -> Image.Image:
-    pixels = np.asarray(crop, np.float32)[..., rng.permutation(3)]
-    changed = (pixels - 128) * rng.uniform(0.6, 1.5, 3) + 128 + rng.uniform(-40, 40)
-    return Image.fromarray(np.clip(changed, 0, 255).astype(np.uint8))
