@@ -1,38 +1,55 @@
 """The meaning of Relay programs: evaluates expressions with the operators' NumPy references.
 
 Call by value, left to right; a node that is reached twice is evaluated once in each activation of
-its function; of an `if` the branch that is not taken is never evaluated. Iterative: neither long
-chains nor deep recursion of the program exhaust Python's stack. A value is dropped after its last
-use.
+its function; of an `if` the branch that is not taken is never evaluated, of a `match` the first
+clause that fits is. Cells are read and written in this order. Iterative: neither long chains nor
+deep recursion of the program exhaust Python's stack, and a call in tail position takes the place of
+its caller. A value is dropped after its last use. Where types have `?`, annotations are checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from codesign.compiler.analysis.infer_types import accepts
+from codesign.compiler.needs import Needs
+from codesign.compiler.values import (
+    Cell,
+    Closure,
+    ConstructorFunction,
+    DataValue,
+    Result,
+    check_fits,
+    first_order,
+    fit,
+    is_first_order,
+    kind_of,
+)
 from codesign.diagnostics import CodesignError, Diagnostic, InternalError, Problem, Span
-from codesign.dtypes import Array, DType
+from codesign.dtypes import Array
 from codesign.ir.relay.expr import (
     Call,
     Constant,
+    Constructor,
     Expr,
     Function,
     GlobalVar,
     If,
     Let,
+    Match,
     OpRef,
     Project,
+    RefNew,
+    RefRead,
+    RefWrite,
     Tuple,
     Var,
 )
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType, TupleType, Type, type_text
-from codesign.ir.relay.visit import children, free_variables, use_counts
+from codesign.ir.relay.visit import children
 from codesign.ops.operator import Value
 from codesign.ops.table import operator
 
@@ -40,26 +57,16 @@ Observer: TypeAlias = Callable[[Expr, Value], None]
 """`observe(node, value)` sees each evaluated parameter, constant, call, tuple, field and `if`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Closure:
-    """A function and the values of its free variables."""
-
-    function: Function
-    captured: Mapping[Var, _Result]
-
-
-_Result: TypeAlias = Value | Closure
-
-
 @dataclass(slots=True, eq=False)
 class _Activation:
     """One run of a function's body: what is known, how often it is still needed, what is open."""
 
     root: Expr
-    values: dict[Expr, _Result]
+    values: dict[Expr, Result]
     uses: dict[Expr, int]
     stack: list[Expr]
-    bound: set[Let] = field(default_factory=set)
+    chosen: dict[Expr, Expr] = field(default_factory=dict)
+    """Of `let`, `if` and `match` that are decided, the node whose value is theirs."""
 
 
 class Interpreter:
@@ -75,7 +82,7 @@ class Interpreter:
 
     def __init__(self, module: Module) -> None:
         self._module = module
-        self._needs = _Needs()
+        self._needs = Needs()
 
     def run(self, **inputs: Array) -> Value:
         """Return what `main` makes of its inputs, given by the names of its parameters.
@@ -109,69 +116,28 @@ class Interpreter:
         CodesignError
             An argument does not fit its parameter, or an operator refuses its values.
         """
-        _check_arguments(function, args)
-        machine = _Machine(self._module, self._needs, observe)
-        result = machine.run(function.body, dict(zip(function.params, args, strict=True)))
-        if isinstance(result, Closure):
-            raise CodesignError.of("the result is a function, not a value")
-        return result
+        return first_order(self.result_of(function, args, observe=observe))
 
+    def result_of(
+        self, function: Function, args: Sequence[Result], *, observe: Observer | None = None
+    ) -> Result:
+        """Return what a function without free variables makes of arguments of any kind.
 
-def _check_arguments(function: Function, args: list[Value] | tuple[Value, ...]) -> None:
-    if len(args) != len(function.params):
-        raise CodesignError.of(
-            "the function takes another number of arguments",
-            found=f"found {len(args)}, expected {len(function.params)}",
-        )
-    for param, arg in zip(function.params, args, strict=True):
-        found = value_type(arg)
-        if param.annotation is not None and not accepts(param.annotation, found):
+        Raises
+        ------
+        CodesignError
+            A tensor does not fit its parameter, an operator refuses its values, or no clause of a
+            match fits.
+        """
+        if len(args) != len(function.params):
             raise CodesignError.of(
-                f"input {param.name!r} does not fit",
-                found=f"found {type_text(found)}, expected {type_text(param.annotation)}",
+                "the function takes another number of arguments",
+                found=f"found {len(args)}, expected {len(function.params)}",
             )
-
-
-def value_type(value: Value) -> Type:
-    """Return the type of a value."""
-    if isinstance(value, tuple):
-        return TupleType(tuple(value_type(each) for each in value))
-    return TensorType(value.shape, DType.of(value.dtype))
-
-
-class _Needs:
-    """What nodes need of an activation, kept between activations.
-
-    A function literal needs the values of its free variables, not the nodes of its body.
-    """
-
-    def __init__(self) -> None:
-        self._counts: dict[Expr, dict[Expr, int]] = {}
-        self._free: dict[Function, tuple[Var, ...]] = {}
-
-    def free_variables(self, function: Function) -> tuple[Var, ...]:
-        if function not in self._free:
-            self._free[function] = free_variables(function)
-        return self._free[function]
-
-    def use_counts(self, body: Expr) -> dict[Expr, int]:
-        """Return how often each node is needed in one activation of the body."""
-        if body not in self._counts:
-            self._counts[body] = use_counts(body, below=self._below)
-        return dict(self._counts[body])
-
-    def _below(self, node: Expr) -> tuple[Expr, ...]:
-        return self.free_variables(node) if isinstance(node, Function) else children(node)
-
-    def consumed(self, node: Expr) -> tuple[Expr, ...]:
-        """Return what an evaluated node needs no more; a `let` has released its value before."""
-        match node:
-            case Let(_, _, body):
-                return (body,)
-            case Call(OpRef(), args):
-                return args
-            case _:
-                return self._below(node)
+        for param, arg in zip(function.params, args, strict=True):
+            check_fits(f"input {param.name!r}", param.annotation, arg)
+        machine = _Machine(self._module, self._needs, observe)
+        return machine.run(function.body, dict(zip(function.params, args, strict=True)))
 
 
 class _Machine:
@@ -180,7 +146,7 @@ class _Machine:
     def __init__(
         self,
         module: Module,
-        needs: _Needs,
+        needs: Needs,
         observe: Observer | None,
     ) -> None:
         self._module = module
@@ -188,7 +154,7 @@ class _Machine:
         self._observe = observe
         self._activations: list[_Activation] = []
 
-    def run(self, body: Expr, environment: dict[Var, _Result]) -> _Result:
+    def run(self, body: Expr, environment: dict[Var, Result]) -> Result:
         self._enter(body, environment)
         while True:
             activation = self._activations[-1]
@@ -202,8 +168,17 @@ class _Machine:
             caller = self._activations[-1]
             self._finish(caller, caller.stack[-1], result)
 
-    def _enter(self, body: Expr, environment: Mapping[Var, _Result]) -> None:
-        values: dict[Expr, _Result] = {}
+    def _call_closure(self, closure: Closure, args: list[Result]) -> None:
+        """Enter a function; a caller that has nothing left to do is left first."""
+        if self._observe is None and _is_in_tail_position(self._activations[-1]):
+            self._activations.pop()
+        environment = dict(closure.captured)
+        for param, arg in zip(closure.function.params, args, strict=True):
+            environment[param] = _annotated(param, arg)
+        self._enter(closure.function.body, environment)
+
+    def _enter(self, body: Expr, environment: Mapping[Var, Result]) -> None:
+        values: dict[Expr, Result] = {}
         values.update(iter(environment.items()))
         activation = _Activation(body, values, self._needs.use_counts(body), [body])
         self._activations.append(activation)
@@ -211,8 +186,8 @@ class _Machine:
             for var, value in environment.items():
                 self._report(var, value)
 
-    def _report(self, node: Expr, value: _Result) -> None:
-        if self._observe is not None and not isinstance(value, Closure):
+    def _report(self, node: Expr, value: Result) -> None:
+        if self._observe is not None and is_first_order(value):
             self._observe(node, value)
 
     def _step(self, activation: _Activation) -> None:
@@ -231,18 +206,26 @@ class _Machine:
                 self._finish(activation, node, Closure(self._global(name, span), {}))
             case Function():
                 self._finish(activation, node, self._closure(node, activation))
+            case Constructor(name):
+                self._finish(activation, node, ConstructorFunction(name))
             case Let():
                 self._let(activation, node)
             case If():
                 self._branch(activation, node)
+            case Match():
+                self._match(activation, node)
             case Tuple(fields):
                 if self._ready(activation, fields):
-                    self._finish(activation, node, _fields(fields, activation))
+                    values = tuple(activation.values[each] for each in fields)
+                    self._finish(activation, node, values)
             case Project(value, index):
                 if self._ready(activation, (value,)):
                     self._finish(activation, node, _field(activation.values[value], index))
             case Call():
                 self._call(activation, node)
+            case RefNew() | RefRead() | RefWrite():
+                if self._ready(activation, children(node)):
+                    self._finish(activation, node, _on_cell(node, activation.values))
             case _:
                 assert_never(node)
 
@@ -252,11 +235,11 @@ class _Machine:
         activation.stack.extend(reversed(missing))
         return not missing
 
-    def _finish(self, activation: _Activation, node: Expr, result: _Result) -> None:
+    def _finish(self, activation: _Activation, node: Expr, result: Result) -> None:
         """Keep the value of the topmost node and drop those that only it needed."""
         activation.stack.pop()
         activation.values[node] = result
-        if not isinstance(node, Let | GlobalVar | Function):
+        if not isinstance(node, Let | GlobalVar | Function | Match):
             self._report(node, result)
         for child in self._needs.consumed(node):
             _release(activation, child)
@@ -269,7 +252,7 @@ class _Machine:
 
     def _closure(self, function: Function, activation: _Activation) -> Closure:
         """Return the function with the values of its variables; its own name means itself."""
-        captured: dict[Var, _Result] = {}
+        captured: dict[Var, Result] = {}
         closure = Closure(function, captured)
         for var in self._needs.free_variables(function):
             known = activation.values.get(var)
@@ -277,38 +260,103 @@ class _Machine:
         return closure
 
     def _let(self, activation: _Activation, let: Let) -> None:
-        if let not in activation.bound:
+        if let not in activation.chosen:
             if self._ready(activation, (let.value,)):
-                activation.bound.add(let)
-                activation.values[let.var] = activation.values[let.value]
+                activation.chosen[let] = let.body
+                activation.values[let.var] = _annotated(let.var, activation.values[let.value])
                 _release(activation, let.value)
                 _release(activation, let.var)
             return
-        if self._ready(activation, (let.body,)):
-            self._finish(activation, let, activation.values[let.body])
+        self._take(activation, let)
 
     def _branch(self, activation: _Activation, node: If) -> None:
-        if not self._ready(activation, (node.condition,)):
-            return
-        taken = node.then if _truth(activation.values[node.condition]) else node.otherwise
-        if self._ready(activation, (taken,)):
-            self._finish(activation, node, activation.values[taken])
+        if node not in activation.chosen:
+            if not self._ready(activation, (node.condition,)):
+                return
+            truth = _truth(activation.values[node.condition])
+            activation.chosen[node] = node.then if truth else node.otherwise
+        self._take(activation, node)
+
+    def _match(self, activation: _Activation, node: Match) -> None:
+        if node not in activation.chosen:
+            if not self._ready(activation, (node.value,)):
+                return
+            body, bound = _first_that_fits(node, activation.values[node.value])
+            activation.chosen[node] = body
+            activation.values.update(bound.items())
+            for var in bound:
+                _release(activation, var)
+        self._take(activation, node)
+
+    def _take(self, activation: _Activation, node: Expr) -> None:
+        """Give a node the value of what was chosen for it."""
+        chosen = activation.chosen[node]
+        if self._ready(activation, (chosen,)):
+            self._finish(activation, node, activation.values[chosen])
 
     def _call(self, activation: _Activation, call: Call) -> None:
         if isinstance(call.callee, OpRef):
             if self._ready(activation, call.args):
-                args = tuple(_value(activation.values[each]) for each in call.args)
+                args = tuple(_operand(activation.values[each], call.span) for each in call.args)
                 self._finish(activation, call, apply(call, args))
             return
         if not self._ready(activation, (call.callee, *call.args)):
             return
-        closure = activation.values[call.callee]
-        if not isinstance(closure, Closure):
-            raise _problem("what is called is no function", call.span)
-        environment = dict(closure.captured)
-        values = (activation.values[each] for each in call.args)
-        environment.update(zip(closure.function.params, values, strict=True))
-        self._enter(closure.function.body, environment)
+        values = [activation.values[each] for each in call.args]
+        match activation.values[call.callee]:
+            case ConstructorFunction(name):
+                self._finish(activation, call, DataValue(name, tuple(values)))
+            case Closure() as closure:
+                self._call_closure(closure, values)
+            case other:
+                raise _problem("what is called is no function", call.span, kind_of(other))
+
+
+def _annotated(var: Var, value: Result) -> Result:
+    """Return the value of a variable; refuse one that an annotation with `?` let through."""
+    if var.annotation is not None:
+        try:
+            check_fits(f"%{var.name}", var.annotation, value)
+        except CodesignError as error:
+            raise CodesignError(*(_placed(each, var.span) for each in error.diagnostics)) from error
+    return value
+
+
+def _is_in_tail_position(activation: _Activation) -> bool:
+    """Return whether the value of the topmost node is that of the whole activation."""
+    node = activation.stack[-1]
+    for outer in reversed(activation.stack[:-1]):
+        if activation.chosen.get(outer) is not node:
+            return False
+        node = outer
+    return node is activation.root
+
+
+def _first_that_fits(node: Match, value: Result) -> tuple[Expr, dict[Var, Result]]:
+    for clause in node.clauses:
+        bound = fit(clause.pattern, value)
+        if bound is not None:
+            return clause.body, bound
+    raise _problem("no clause of a match fits", node.span, f"found {kind_of(value)}")
+
+
+def _on_cell(node: RefNew | RefRead | RefWrite, values: Mapping[Expr, Result]) -> Result:
+    if isinstance(node, RefNew):
+        return Cell(values[node.value])
+    cell = values[node.reference]
+    if not isinstance(cell, Cell):
+        raise _problem("a cell is expected here", node.span, f"found {kind_of(cell)}")
+    if isinstance(node, RefRead):
+        return cell.content
+    cell.content = values[node.value]
+    return ()
+
+
+def _operand(result: Result, span: Span | None) -> Value:
+    try:
+        return first_order(result)
+    except CodesignError as error:
+        raise CodesignError(*(_placed(each, span) for each in error.diagnostics)) from error
 
 
 def apply(call: Call, args: tuple[Value, ...]) -> Value:
@@ -335,27 +383,17 @@ def _release(activation: _Activation, node: Expr) -> None:
         activation.values.pop(node, None)
 
 
-def _fields(fields: tuple[Expr, ...], activation: _Activation) -> Value:
-    return tuple(_value(activation.values[each]) for each in fields)
-
-
-def _field(value: _Result, index: int) -> Value:
+def _field(value: Result, index: int) -> Result:
     if not isinstance(value, tuple):
         raise CodesignError.of("a field is taken of no tuple")
     return value[index]
 
 
-def _value(result: _Result) -> Value:
-    if isinstance(result, Closure):
-        raise CodesignError.of("a function stands where a tensor is expected")
-    return result
-
-
-def _truth(condition: _Result) -> bool:
+def _truth(condition: Result) -> bool:
     if not isinstance(condition, np.ndarray):
         raise CodesignError.of("a condition is a scalar of bool")
     return bool(condition)
 
 
-def _problem(what: str, span: Span | None) -> CodesignError:
-    return CodesignError(Problem(what=what, span=span))
+def _problem(what: str, span: Span | None, found: str = "") -> CodesignError:
+    return CodesignError(Problem(what=what, found=found, span=span))

@@ -120,4 +120,4 @@ def map_bodies(module: Module, transform: Callable[[Expr], Expr]) -> Module:
         functions[name] = function if body is function.body else replace(function, body=body)
     if all(functions[name] is module.functions[name] for name in functions):
         return module
-    return Module(functions)
+    return module.with_functions(functions)

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Attrs, Call, OpRef
-from codesign.ir.relay.types import UNKNOWN, Dim, TensorType, Type
+from codesign.ir.relay.types import UNKNOWN, Dim, TensorType, Type, type_text
 from codesign.ops.operator import Relation, Work
 
 FLOATS: Final = frozenset(dtype for dtype in DType if dtype.is_float)
@@ -71,10 +71,10 @@ def static_tensors(call: Call, types: tuple[Type, ...], count: int) -> tuple[Ten
 
 
 def spelled(type_: Type) -> str:
-    """Return a tensor type in the short form of messages, `int8[2, 3]`; others by their kind."""
+    """Return a tensor type in the short form of messages, `int8[2, 3]`; others as Relay text."""
     if isinstance(type_, TensorType):
         return f"{type_.dtype}[{', '.join(str(dim) for dim in type_.shape)}]"
-    return type(type_).__name__
+    return type_text(type_)
 
 
 def require_dtype(

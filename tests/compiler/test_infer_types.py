@@ -7,12 +7,13 @@ from collections import Counter
 import pytest
 
 from codesign.compiler.analysis import infer_types as subject
-from codesign.compiler.analysis.infer_types import accepts, infer_types
+from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.frontend.relay_parser import parse_module
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import OpRef, Tuple, Var
 from codesign.ir.relay.module import Module
+from codesign.ir.relay.type_algebra import accepts
 from codesign.ir.relay.types import UNKNOWN, FuncType, TensorType, TupleType, Type
 from codesign.ops.table import OPERATORS, call
 from tests.support.relay_programs import (

@@ -7,7 +7,8 @@ import pytest
 
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.frontend.relay_parser import parse_module
-from codesign.compiler.interpreter import Interpreter, value_type
+from codesign.compiler.interpreter import Interpreter
+from codesign.compiler.values import value_type
 from codesign.ir.relay.equal import is_equal_module
 from codesign.ir.relay.expr import Expr, Function, Tuple, Var
 from codesign.ir.relay.module import Module

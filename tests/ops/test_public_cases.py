@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from codesign.compiler.analysis.infer_types import infer_types
-from codesign.compiler.interpreter import Interpreter, value_type
+from codesign.compiler.interpreter import Interpreter
+from codesign.compiler.values import value_type
 from codesign.diagnostics import CodesignError
 from codesign.ir.relay.expr import Attrs, Expr, Function, Tuple, Var
 from codesign.ir.relay.module import Module

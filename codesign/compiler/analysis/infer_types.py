@@ -1,33 +1,64 @@
-"""infer-types: the type of every expression of a module, in one pass.
+"""infer-types: the type of every expression of a module.
 
-A callee is typed before its caller, whatever the order of insertion; functions that call each other
-in a circle need annotated results. All mistakes of a module are collected into one error.
+One pass over the expressions, callees before callers, makes types with holes and says what flows
+into what; operators' relations, fields of tuples and uses of functions that are not known yet wait
+in a work list until they are. Functions are polymorphic through explicit type parameters only. All
+mistakes of a module are collected into one error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final, assert_never
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, assert_never, final
 
-from codesign.diagnostics import CodesignError, Diagnostic, Problem, Span
+from codesign.compiler.analysis.call_order import callees_first
+from codesign.compiler.analysis.exhaustive import check_matches
+from codesign.compiler.analysis.pattern_types import pattern_flows
+from codesign.compiler.analysis.type_constraints import (
+    Constraint,
+    Field,
+    Flow,
+    Instance,
+    Relation,
+)
+from codesign.compiler.analysis.type_mistakes import (
+    argument_mistake,
+    branches_mistake,
+    clauses_mistake,
+    place_of,
+    problem,
+    projected,
+    refuse_operators,
+)
+from codesign.compiler.analysis.undetermined import Undetermined
+from codesign.compiler.analysis.unify import Unifier
+from codesign.diagnostics import CodesignError, Diagnostic, Span
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import (
     Call,
     Constant,
+    Constructor,
     Expr,
     Function,
     GlobalVar,
     If,
     Let,
+    Match,
     OpRef,
     Project,
+    RefNew,
+    RefRead,
+    RefWrite,
     Tuple,
     Var,
+    pattern_variables,
 )
+from codesign.ir.relay.kinds import annotation_mistakes, data_type_mistakes
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import (
-    UNKNOWN,
     FuncType,
+    Hole,
+    RefType,
     TensorType,
     TupleType,
     Type,
@@ -48,11 +79,10 @@ def infer_types(module: Module) -> Mapping[Expr, Type]:
         All mistakes of the module together.
     """
     inference = _Inference(module)
-    for function in _callees_first(module):
+    inference.mistakes.extend(data_type_mistakes(module))
+    for function in callees_first(module):
         inference.infer(function)
-    if inference.mistakes:
-        raise CodesignError(*inference.mistakes)
-    return inference.types
+    return inference.finish()
 
 
 def infer_expression(expr: Expr, types: Mapping[Var, Type] | None = None) -> Mapping[Expr, Type]:
@@ -64,267 +94,305 @@ def infer_expression(expr: Expr, types: Mapping[Var, Type] | None = None) -> Map
         All mistakes of the expression together.
     """
     inference = _Inference(Module({}))
-    inference.assume(types or {})
+    for var, type_ in (types or {}).items():
+        inference.types[var] = type_
     inference.infer(expr)
-    if inference.mistakes:
-        raise CodesignError(*inference.mistakes)
-    return inference.types
+    return inference.finish()
 
 
-def accepts(expected: Type, found: Type) -> bool:
-    """Return whether a value of type `found` may stand where `expected` is; `?` fits any length."""
-    match expected, found:
-        case TensorType(wanted, dtype), TensorType(shape, other):
-            fits = len(wanted) == len(shape) and all(
-                want is UNKNOWN or dim is UNKNOWN or want == dim
-                for want, dim in zip(wanted, shape, strict=True)
-            )
-            return fits and dtype is other
-        case TupleType(wanted), TupleType(fields):
-            return _all_accept(wanted, fields)
-        case FuncType(wanted, result), FuncType(params, other):
-            return _all_accept(wanted, params) and accepts(result, other)
-        case _:
-            return False
-
-
-def _all_accept(expected: tuple[Type, ...], found: tuple[Type, ...]) -> bool:
-    return len(expected) == len(found) and all(map(accepts, expected, found))
-
-
-def _callees_first(module: Module) -> list[Function]:
-    """Return the functions so that callees come before callers where there is no circle."""
-    done: dict[str, None] = {}
-    opened: set[str] = set()
-    stack: list[tuple[str, Iterator[str]]] = []
-    for root in module.functions:
-        stack.append((root, _callees(module, root)))
-        opened.add(root)
-        while stack:
-            name, pending = stack[-1]
-            callee = next((each for each in pending if each not in opened), None)
-            if callee is None:
-                stack.pop()
-                done.setdefault(name)
-            else:
-                opened.add(callee)
-                stack.append((callee, _callees(module, callee)))
-    return [module.functions[name] for name in done]
-
-
-def _callees(module: Module, name: str) -> Iterator[str]:
-    return iter(
-        [
-            node.name
-            for node in post_order(module.functions[name])
-            if isinstance(node, GlobalVar) and node.name in module.functions
-        ]
-    )
-
-
-def _declared(function: Function) -> FuncType | None:
-    """Return the function's type where its parameters and its result are annotated."""
-    params = tuple(param.annotation for param in function.params if param.annotation is not None)
-    if len(params) != len(function.params) or function.result_type is None:
-        return None
-    return FuncType(params, function.result_type)
-
-
+@final
 class _Inference:
-    """The types found so far and the mistakes; a node that depends on a mistake has no type."""
+    """The types so far, with holes, and the mistakes; what depends on a mistake fits everything."""
 
     def __init__(self, module: Module) -> None:
         self.types: dict[Expr, Type] = {}
         self.mistakes: list[Diagnostic] = []
         self._module = module
+        self._constructors = module.constructors()
+        self._unifier = Unifier[Constraint]()
+        self._constraints: list[Constraint] = []
+        self._signatures: dict[Function, FuncType] = {}
         self._values: dict[Var, Expr] = {}
-        self._visited: set[Expr] = set()
-        self._circular: set[Function] = set()
-
-    def assume(self, types: Mapping[Var, Type]) -> None:
-        for var, type_ in types.items():
-            self.types[var] = type_
+        self._roots: list[Expr] = []
 
     def infer(self, root: Expr) -> None:
-        nodes = list(post_order(root))
-        self._values.update((node.var, node.value) for node in nodes if isinstance(node, Let))
-        params = {param for node in nodes if isinstance(node, Function) for param in node.params}
-        for node in nodes:
-            if node not in self._visited and node not in self.types:
-                self._visit(node, params)
-            self._visited.add(node)
+        """Visit every node once, children first; what a binder binds has a type before its uses."""
+        self._roots.append(root)
+        self._declare(root)
+        for node in post_order(root, below=self._below):
+            if node not in self.types and not isinstance(node, OpRef):
+                self.types[node] = self._visit(node)
+            if self._unifier.queue:
+                self._work_off()
 
-    def _visit(self, node: Expr, params: set[Var]) -> None:
+    def finish(self) -> Mapping[Expr, Type]:
+        """Solve what is left; return the types, or raise every mistake."""
+        self._work_off()
+        for each in self._constraints:
+            if isinstance(each, Instance) and not each.is_done:
+                self._collect(each.assume_monomorphic)
+                self._work_off()
+        roots = tuple(self._roots)
+        undetermined = Undetermined(self._module, self._unifier, self.types, self._constraints)
+        self.mistakes.extend(undetermined.mistakes(roots))
+        types = {node: self._unifier.resolve(type_) for node, type_ in self.types.items()}
+        if not self.mistakes:
+            self.mistakes.extend(check_matches(roots, types, self._module))
+        if self.mistakes:
+            raise CodesignError(*self.mistakes)
+        return types
+
+    # --- the work list ----------------------------------------------------------------------------
+
+    def _add(self, constraint: Constraint) -> None:
+        self._constraints.append(constraint)
+        for each in constraint.waits_for():
+            self._unifier.watch(each, constraint)
+        self._collect(constraint.attempt)
+
+    def _work_off(self) -> None:
+        queue = self._unifier.queue
+        while queue:
+            self._collect(queue.popleft().attempt)
+
+    def _collect(self, attempt: Callable[[Unifier[Constraint]], None]) -> None:
         try:
-            found = self._type_of(node, params)
+            attempt(self._unifier)
         except CodesignError as error:
             self.mistakes.extend(error.diagnostics)
-            return
-        if found is not None:
-            self.types[node] = found
 
-    def _type_of(self, node: Expr, params: set[Var]) -> Type | None:
+    # --- binders ----------------------------------------------------------------------------------
+
+    def _declare(self, root: Expr) -> None:
+        """Note what variables are bound to; give parameters and recursive functions a type."""
+        nodes = list(post_order(root))
+        self.mistakes.extend(annotation_mistakes(nodes, self._module.data_types))
+        for node in nodes:
+            match node:
+                case Let(var, value):
+                    self._values[var] = value
+                case Function(params):
+                    for param in params:
+                        self.types.setdefault(param, param.annotation or Hole())
+                case _:
+                    pass
+
+    def _below(self, node: Expr) -> Iterator[Expr]:
+        """Yield the children; a match binds its patterns between its value and the first body."""
+        if not isinstance(node, Match):
+            yield from children(node)
+            return
+        value, *rest = children(node)
+        yield value
+        for clause in node.clauses:
+            for var in pattern_variables(clause.pattern):
+                self.types.setdefault(var, var.annotation or Hole())
+            try:
+                for each in pattern_flows(
+                    clause.pattern, self.types[value], node.span, self.types, self._built
+                ):
+                    self._flow(*each)
+            except CodesignError as error:
+                self.mistakes.extend(error.diagnostics)
+                for var in pattern_variables(clause.pattern):
+                    self._unifier.poison(self.types[var])
+        yield from rest
+
+    # --- expressions ------------------------------------------------------------------------------
+
+    def _visit(self, node: Expr) -> Type:
+        try:
+            refuse_operators(node)
+            return self._type_of(node)
+        except CodesignError as error:
+            self.mistakes.extend(error.diagnostics)
+            return self._unifier.poisoned()
+
+    def _type_of(self, node: Expr) -> Type:
         match node:
             case Var():
-                return self._variable(node, params)
+                return self._variable(node)
             case GlobalVar(name, span):
                 return self._global(name, span)
             case Constant(value):
                 return TensorType(value.shape, DType.of(value.dtype))
             case OpRef():
-                return None
+                raise AssertionError("operators have no type and are not visited")
             case Call():
-                _refuse_operators(node.args)
                 return self._call(node)
             case Function():
-                _refuse_operators((node.body,))
                 return self._function(node)
-            case Let() | If() | Tuple() | Project():
-                _refuse_operators(children(node))
-                known = [self.types.get(each) for each in children(node)]
-                found = tuple(each for each in known if each is not None)
-                return self._structure(node, found) if len(found) == len(known) else None
+            case Constructor(name, span):
+                return self._constructor(name, span)
+            case Let(body=body):
+                return self.types[body]
+            case Tuple(fields):
+                return TupleType(tuple(map(self._use, fields)))
+            case Project(value):
+                return self._field(node, self.types[value])
+            case If():
+                return self._if(node)
+            case Match(_, clauses):
+                return self._joined(node, tuple(clause.body for clause in clauses))
+            case RefNew(value):
+                content = Hole()
+                self._flow(self._use(value), content, node.span, "")
+                return RefType(content)
+            case RefRead(reference):
+                return self._content(reference, node.span)
+            case RefWrite(reference, value):
+                cell = self._content(reference, node.span)
+                self._flow(self._use(value), cell, node.span, "the cell holds another type")
+                return TupleType(())
             case _:
                 assert_never(node)
 
-    def _variable(self, var: Var, params: set[Var]) -> Type | None:
-        value = self._values.get(var)
-        if value is not None:
-            return self._bound(var, value)
-        if var.annotation is not None:
-            return var.annotation
-        if var in params:
-            raise _problem(
-                f"parameter %{var.name} has no type",
-                var.span,
-                help=f"write %{var.name}: Tensor[(…), float32]",
-            )
-        raise _problem(f"%{var.name} is not defined here", var.span)
+    def _field(self, node: Project, value: Type) -> Type:
+        if isinstance(value, TupleType):
+            return projected(node, value)
+        result = Hole()
+        self._add(Field(node, value, result))
+        return result
 
-    def _bound(self, var: Var, value: Expr) -> Type | None:
+    def _fits(self, found: Type, expected: Type) -> bool:
+        """Let a type flow into another, also when more is known about it later."""
+        fits = self._unifier.flow(found, expected)
+        if not fits:
+            self._unifier.poison(found)
+            self._unifier.poison(expected)
+        elif not self._unifier.is_closed(found):
+            self._unifier.watch(found, Flow(found, expected))
+        return fits
+
+    def _flow(self, found: Type, expected: Type, span: Span | None, what: str) -> None:
+        before = type_text(self._unifier.resolve(expected))
+        if self._fits(found, expected):
+            return
+        note = ("a type would contain itself",) if self._unifier.is_circular else ()
+        shown = f"found {type_text(self._unifier.resolve(found))}, expected {before}"
+        raise problem(what, span, shown, notes=note)
+
+    def _use(self, node: Expr) -> Type:
+        """Return the type of a value; of a polymorphic function that is not known yet a hole."""
+        type_ = self.types[node]
+        if not isinstance(type_, FuncType) or not type_.type_params:
+            return type_
+        if self._unifier.is_complete(type_):
+            return type_
+        result = Hole()
+        self._add(Instance(type_, result, node.span))
+        return result
+
+    def _variable(self, var: Var) -> Type:
+        value = self._values.get(var)
+        if value is None:
+            if var.annotation is None:
+                raise problem(f"%{var.name} is not defined here", var.span)
+            return var.annotation
         found = self.types.get(value)
         if found is None and isinstance(value, Function):
-            found = _declared(value)
-        if found is None and value not in self._visited:
-            raise _problem(
-                f"%{var.name} is used before it has a type",
-                var.span,
-                help="a function that calls itself needs annotated parameters and result",
-            )
-        if var.annotation is None or found is None:
-            return var.annotation or found
-        if not accepts(var.annotation, found):
-            raise _problem(
-                f"%{var.name} is bound to a value of another type",
-                var.span,
-                f"found {type_text(found)}, annotated {type_text(var.annotation)}",
-            )
+            found = self._signature(value)
+        if found is None:
+            raise problem(f"%{var.name} is used before it has a type", var.span)
+        if var.annotation is None:
+            return found
+        before = type_text(var.annotation)
+        if not self._fits(found, var.annotation):
+            shown = f"found {type_text(self._unifier.resolve(found))}, annotated {before}"
+            what = f"%{var.name} is bound to a value of another type"
+            raise problem(what, var.span, shown)
         return var.annotation
 
-    def _global(self, name: str, span: Span | None) -> Type | None:
+    def _global(self, name: str, span: Span | None) -> Type:
         function = self._module.functions.get(name)
         if function is None:
-            raise _problem(f"no function is named @{name}", span)
-        known = self.types.get(function) or _declared(function)
-        if known is None and not (function in self._visited or function in self._circular):
-            self._circular.add(function)
-            raise _problem(
-                f"@{name} calls itself and has no result type",
-                function.span or span,
-                help="annotate its parameters and its result: fn (…) -> Tensor[(…), float32]",
-            )
-        return known
+            raise problem(f"no function is named @{name}", span)
+        return self._signature(function)
 
-    def _call(self, call: Call) -> Type | None:
-        found = [self.types.get(each) for each in call.args]
-        args = tuple(each for each in found if each is not None)
+    def _built(self, name: str, span: Span | None) -> FuncType:
+        return self._unifier.instance(self._constructor(name, span))
+
+    def _constructor(self, name: str, span: Span | None) -> FuncType:
+        known = self._constructors.get(name)
+        if known is None:
+            raise problem(f"no constructor is named {name}", span)
+        definition, constructor = known
+        return definition.constructor_type(constructor)
+
+    def _signature(self, function: Function) -> FuncType:
+        """Return the type of a function whose body may not have been seen yet."""
+        if function not in self._signatures:
+            params = tuple(
+                self.types.setdefault(param, param.annotation or Hole())
+                for param in function.params
+            )
+            result = function.result_type or Hole()
+            self._signatures[function] = FuncType(params, result, function.type_params)
+        return self._signatures[function]
+
+    def _function(self, function: Function) -> Type:
+        signature = self._signature(function)
+        body = self._use(function.body)
+        before = type_text(self._unifier.resolve(signature.result))
+        if not self._fits(body, signature.result):
+            found = type_text(self._unifier.resolve(body))
+            word = "used as" if function.result_type is None else "annotated"
+            what = "the body has another type than the function's result"
+            place = place_of(function.body) or function.span
+            raise problem(what, place, f"found {found}, {word} {before}")
+        return signature
+
+    def _call(self, call: Call) -> Type:
         if isinstance(call.callee, OpRef):
             record = operator(call.callee.name, call.callee.span or call.span)
-            return record.relation(call, args) if len(args) == len(found) else None
-        callee = self.types.get(call.callee)
-        if callee is None or len(args) != len(found):
-            return None
+            args = tuple(self.types[each] for each in call.args)
+            if all(map(self._unifier.is_closed, args)):
+                return record.relation(call, args)
+            result = Hole()
+            self._add(Relation(record, call, args, result))
+            return result
+        return self._function_call(call)
+
+    def _function_call(self, call: Call) -> Type:
+        callee = self._unifier.head(self._use(call.callee))
+        given = tuple(self._use(each) for each in call.args)
+        if isinstance(callee, Hole):
+            result = Hole()
+            self._flow(callee, FuncType(given, result), call.span, "what is called is no function")
+            return result
         if not isinstance(callee, FuncType):
-            raise _problem("what is called is no function", call.span, f"found {type_text(callee)}")
-        if not _all_accept(callee.params, args):
-            wanted = ", ".join(map(type_text, callee.params))
-            given = ", ".join(map(type_text, args))
-            raise _problem(
-                "the arguments do not fit the parameters",
-                call.span,
-                f"found ({given}), expected ({wanted})",
-            )
-        return callee.result
+            found = f"found {type_text(self._unifier.resolve(callee))}"
+            raise problem("what is called is no function", call.span, found)
+        function = self._unifier.instance(callee)
+        if len(given) != len(function.params):
+            raise argument_mistake(call, given, function, None, self._unifier)
+        for index, (found_type, wanted) in enumerate(zip(given, function.params, strict=True)):
+            if not self._fits(found_type, wanted):
+                raise argument_mistake(call, given, function, index, self._unifier)
+        return function.result
 
-    def _function(self, function: Function) -> Type | None:
-        found = [self.types.get(each) for each in (*function.params, function.body)]
-        known = tuple(each for each in found if each is not None)
-        if len(known) != len(found):
-            return _declared(function)
-        *params, body = known
-        result = function.result_type
-        if result is not None and not accepts(result, body):
-            raise _problem(
-                "the body has another type than the function's result",
-                function.body.span or function.span,
-                f"found {type_text(body)}, annotated {type_text(result)}",
-            )
-        return FuncType(tuple(params), body if result is None else result)
+    def _if(self, node: If) -> Type:
+        condition = self.types[node.condition]
+        place = place_of(node.condition) or node.span
+        if not self._fits(condition, _CONDITION):
+            shown = type_text(self._unifier.resolve(condition))
+            raise problem("a condition is a scalar of bool", place, f"found {shown}")
+        return self._joined(node, (node.then, node.otherwise))
 
-    def _structure(self, node: Let | If | Tuple | Project, found: tuple[Type, ...]) -> Type:
-        match node:
-            case Let():
-                return found[2]
-            case Tuple():
-                return TupleType(found)
-            case Project():
-                return _projected(node, found[0])
-            case If():
-                return _branches(node, *found)
-            case _:
-                assert_never(node)
+    def _joined(self, node: If | Match, ways: tuple[Expr, ...]) -> Type:
+        """Return the one type of all ways out of a branch."""
+        result: Type = Hole()
+        for index, way in enumerate(ways):
+            if not self._fits(self._use(way), result):
+                found = self._unifier.resolve(self.types[way])
+                known = self._unifier.resolve(result)
+                if isinstance(node, If):
+                    raise branches_mistake(node, known, found)
+                raise clauses_mistake(node, index, known, found)
+        return result
 
-
-def _refuse_operators(values: tuple[Expr, ...]) -> None:
-    for value in values:
-        if isinstance(value, OpRef):
-            raise _problem(
-                f"operator {value.name} is used as a value",
-                value.span,
-                help=f"wrap it: fn (%x: …) {{ {value.name}(%x) }}",
-            )
-
-
-def _projected(node: Project, value: Type) -> Type:
-    if not isinstance(value, TupleType):
-        raise _problem("a field is taken of no tuple", node.span, f"found {type_text(value)}")
-    if not 0 <= node.index < len(value.fields):
-        raise _problem(
-            f"the tuple has no field {node.index}", node.span, f"it has {len(value.fields)} fields"
-        )
-    return value.fields[node.index]
-
-
-def _branches(node: If, condition: Type, then: Type, otherwise: Type) -> Type:
-    if condition != _CONDITION:
-        raise _problem(
-            "a condition is a scalar of bool",
-            node.condition.span or node.span,
-            f"found {type_text(condition)}",
-        )
-    if not accepts(then, otherwise):
-        raise _problem(
-            "the branches have different types",
-            node.span,
-            f"found {type_text(then)} and {type_text(otherwise)}",
-        )
-    return then
-
-
-def _problem(
-    what: str,
-    span: Span | None,
-    found: str = "",
-    help: str | None = None,  # noqa: A002
-) -> CodesignError:
-    return CodesignError(Problem(what=what, found=found, span=span, help=help))
+    def _content(self, reference: Expr, span: Span | None) -> Type:
+        content = Hole()
+        what = "a cell is expected here"
+        self._flow(self.types[reference], RefType(content), span, what)
+        return content

@@ -14,7 +14,18 @@ from typing import assert_never, final
 
 from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.relay.expr import Call, Expr, OpRef
-from codesign.ir.relay.types import UNKNOWN, FuncType, TensorType, TupleType, Type, type_text
+from codesign.ir.relay.types import (
+    UNKNOWN,
+    FuncType,
+    Hole,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+    type_text,
+)
 from codesign.ir.relay.visit import post_order
 from codesign.ops.table import operator
 
@@ -67,6 +78,10 @@ def size_bytes(type_: Type) -> int:
             return sum(map(size_bytes, fields))
         case FuncType():
             return 0
+        case TypeCall() | RefType() | TypeVar() | Hole():
+            raise CodesignError.of(
+                "only tensors and tuples have a size in bytes", found=f"found {type_text(type_)}"
+            )
         case _:
             assert_never(type_)
 
@@ -92,5 +107,7 @@ def _is_static(type_: Type) -> bool:
             return all(map(_is_static, fields))
         case FuncType():
             return True
+        case TypeCall() | RefType() | TypeVar() | Hole():
+            return False
         case _:
             assert_never(type_)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from codesign.compiler.frontend.relay_dialect import (
+    FOREIGN,
+    field_of_batch_norm,
+    in_our_words,
+)
 from codesign.compiler.frontend.relay_lexer import Token
 from codesign.compiler.frontend.token_stream import joined, mistake
 from codesign.diagnostics import Span
 from codesign.ir.relay.attrs_text import attrs_from_values
-from codesign.ir.relay.expr import Attrs, Call, Expr, OpRef
+from codesign.ir.relay.expr import Attrs, Call, Expr, OpRef, Project
 from codesign.ops.table import default_attrs, operator
 
 INFIX: Final = {
@@ -27,20 +32,40 @@ INFIX: Final = {
 """Precedence and operator of each infix sign; all group to the left."""
 
 
-def reduce_infix(operands: list[Expr], sign: Token) -> None:
-    """Replace the last two operands by the call that the sign between them means."""
-    right, left = operands.pop(), operands.pop()
-    name = INFIX[sign.text][1]
-    span = sign.span if left.span is None else joined(left.span, right.span or sign.span)
-    operands.append(Call(OpRef(name, sign.span), (left, right), None, span))
+def reduce_infix(operands: list[tuple[Expr, Span]], sign: Token) -> None:
+    """Replace the last two operands by the call that the sign between them means.
+
+    Each stands with its place: a variable's own span is where it is declared.
+    """
+    (right, last), (left, first) = operands.pop(), operands.pop()
+    span = joined(first, last)
+    call = Call(OpRef(INFIX[sign.text][1], sign.span), (left, right), None, span)
+    operands.append((call, span))
 
 
-def call_attrs(callee: Expr, values: Mapping[str, object], span: Span) -> Attrs | None:
-    """Return the attributes of a call from values by name; without values the default ones."""
-    if not isinstance(callee, OpRef):
-        if values:
-            raise mistake("only operators have attributes", span, f"found {next(iter(values))}")
-        return None
+def named_operator(name: Token) -> OpRef:
+    """Return the operator of a name, which may be one that the dialect reads as another."""
+    if name.text not in FOREIGN:
+        operator(name.text, name.span)
+    return OpRef(name.text, name.span)
+
+
+def operator_call(
+    callee: OpRef, args: tuple[Expr, ...], values: Mapping[str, object], span: Span
+) -> Expr:
+    """Return a call of an operator with attributes by name, in our words or in TVM's."""
+    if callee.name in FOREIGN:
+        return FOREIGN[callee.name](args, values, span)
+    args, values = in_our_words(callee.name, args, values, span)
+    return Call(callee, args, _attrs(callee, values, span), span)
+
+
+def project(value: Expr, index: int, span: Span) -> Expr:
+    """Return a field of a tuple; of TVM's batch_norm, which gives three, the one that is meant."""
+    return field_of_batch_norm(value, index) or Project(value, index, span)
+
+
+def _attrs(callee: OpRef, values: Mapping[str, object], span: Span) -> Attrs | None:
     record = operator(callee.name, callee.span)
     if not values:
         return default_attrs(record)

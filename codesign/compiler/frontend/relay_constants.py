@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from codesign.compiler.frontend.relay_lexer import Token
-from codesign.compiler.frontend.token_stream import mistake
+from codesign.compiler.frontend.relay_lexer import Token, TokenKind
+from codesign.compiler.frontend.token_stream import TokenStream, mistake
+from codesign.compiler.frontend.tvm_metadata import is_tvm_table, tvm_constants
 from codesign.diagnostics import Span
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Constant
@@ -60,6 +61,19 @@ def special_constant(token: Token, *, negative: bool) -> Constant:
     return Constant(np.asarray(-value if negative else value, np.float32), token.span)
 
 
+def signed_constant(stream: TokenStream) -> Constant:
+    """Read what follows a sign: more signs, then a number; each sign turns it around."""
+    negative = True
+    while stream.take_mark("-"):
+        negative = not negative
+    number = stream.take()
+    if number.kind is TokenKind.NUMBER:
+        return number_constant(number, negative=negative)
+    if number.kind is TokenKind.WORD and number.text in ("inff", "nan"):
+        return special_constant(number, negative=negative)
+    raise stream.unexpected("a number after the sign", number)
+
+
 def metadata_constant(table: dict[str, object] | None, index: int, span: Span) -> Constant:
     """Return an entry of the metadata table; the span is that of the reference to it."""
     if table is None:
@@ -69,11 +83,15 @@ def metadata_constant(table: dict[str, object] | None, index: int, span: Span) -
             f"meta[{CONSTANTS}][{index}] refers to it",
             "print the module with its metadata, or append its #[metadata] section",
         )
-    entries = table.get(CONSTANTS)
-    if not isinstance(entries, list) or index >= len(entries):
-        count = len(entries) if isinstance(entries, list) else 0
-        raise mistake("the metadata table has no such entry", span, f"it has {count} constants")
     try:
-        return Constant(from_metadata(entries[index]), span)
+        if is_tvm_table(table):
+            return Constant(tvm_constants(table)[index], span)
+        entries = table.get(CONSTANTS)
+        known = entries if isinstance(entries, list) else []
+        return Constant(from_metadata(known[index]), span)
+    except IndexError:
+        count = len(tvm_constants(table) if is_tvm_table(table) else known)
+        found = f"it has {count} constants"
+        raise mistake("the metadata table has no such entry", span, found) from None
     except ValueError as error:
         raise mistake("an entry of the metadata table is broken", span, str(error)) from error

@@ -1,17 +1,17 @@
-"""A cursor over the tokens of a Relay text; reads types and attribute values, which nest little."""
+"""A cursor over the tokens of a Relay text; reads attribute values, which nest little."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf, nan
 from typing import Final
 
 from codesign.compiler.frontend.relay_lexer import Token, TokenKind
 from codesign.diagnostics import CodesignError, Problem, Span, TextRange
-from codesign.dtypes import DType
-from codesign.ir.relay.types import UNKNOWN, Dim, FuncType, TensorType, TupleType, Type
 
 _NESTING_LIMIT: Final = 64
-"""How deeply types and attribute values may nest."""
+"""How deeply types, patterns and attribute values may nest."""
 
 
 def joined(first: Span, last: Span) -> Span:
@@ -51,6 +51,19 @@ class TokenStream:
         token = self._tokens[self._at]
         self.skip(1)
         return token
+
+    @property
+    def place(self) -> int:
+        """How many tokens are taken."""
+        return self._at
+
+    def since(self, start: Token) -> Span:
+        """Return the range from a token to the last one that is taken."""
+        return joined(start.span, self._tokens[max(self._at - 1, 0)].span)
+
+    def seek(self, place: int) -> None:
+        """Go to where `place` was this."""
+        self._at = place
 
     def skip(self, count: int) -> None:
         self._at = min(self._at + count, len(self._tokens) - 1)
@@ -106,80 +119,21 @@ class TokenStream:
         problem = Problem(what=f"expected {expected}", found=f"found {shown}", span=found.span)
         return CodesignError(problem)
 
-    # --- types ------------------------------------------------------------------------------------
-
-    def type_(self) -> Type:
-        self._enter()
-        try:
-            return self._type()
-        finally:
-            self._depth -= 1
-
-    def _enter(self) -> None:
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """Read a part that nests by recursion; refuse text that nests too deeply."""
         self._depth += 1
         if self._depth > _NESTING_LIMIT:
-            what = f"types and attributes nest at most {_NESTING_LIMIT} deep"
-            raise CodesignError(Problem(what=what, span=self.peek.span))
-
-    def _type(self) -> Type:
-        token = self.take()
-        if token.kind is TokenKind.MARK and token.text == "(":
-            return TupleType(self._types())
-        if token.kind is not TokenKind.WORD:
-            raise self.unexpected("a type", token)
-        match token.text:
-            case "Tensor":
-                return self._tensor()
-            case "fn":
-                self.expect_mark("(")
-                params = self._types()
-                self.expect_mark("->")
-                return FuncType(params, self.type_())
-            case _:
-                return TensorType((), self._dtype(token))
-
-    def _types(self) -> tuple[Type, ...]:
-        found: list[Type] = []
-        while not self.is_mark(")"):
-            found.append(self.type_())
-            if not self.take_mark(","):
-                break
-        self.expect_mark(")")
-        return tuple(found)
-
-    def _tensor(self) -> TensorType:
-        self.expect_mark("[")
-        self.expect_mark("(")
-        dims: list[Dim] = []
-        while not self.is_mark(")"):
-            dims.append(UNKNOWN if self.take_mark("?") else self.whole_number())
-            if not self.take_mark(","):
-                break
-        self.expect_mark(")")
-        self.expect_mark(",")
-        dtype = self._dtype(self.expect_kind(TokenKind.WORD))
-        self.expect_mark("]")
-        return TensorType(tuple(dims), dtype)
-
-    def _dtype(self, token: Token) -> DType:
-        if token.text not in set(DType):
-            known = ", ".join(DType)
-            problem = Problem(
-                what=f"no element type is named {token.text!r}",
-                span=token.span,
-                help=f"there is {known}",
-            )
-            raise CodesignError(problem)
-        return DType(token.text)
+            what = f"types, patterns and attributes nest at most {_NESTING_LIMIT} deep"
+            raise mistake(what, self.peek.span)
+        yield
+        self._depth -= 1
 
     # --- attribute values -------------------------------------------------------------------------
 
     def attribute_value(self) -> object:
-        self._enter()
-        try:
+        with self.nested():
             return self._attribute_value()
-        finally:
-            self._depth -= 1
 
     def _attribute_value(self) -> object:
         token = self.take()

@@ -16,15 +16,21 @@ from codesign.ir.relay.expr import (
     Attrs,
     Call,
     Constant,
+    Constructor,
     Expr,
     Function,
     GlobalVar,
     If,
     Let,
+    Match,
     OpRef,
     Project,
+    RefNew,
+    RefRead,
+    RefWrite,
     Tuple,
     Var,
+    construct_name,
 )
 from codesign.ir.relay.types import TensorType, TupleType, Type
 
@@ -168,11 +174,23 @@ class _Builder:
                 raise _refuse(
                     expr, "the CPU backend does not compile if", "split the network at the branch"
                 )
+            case Call(Constructor() as callee):
+                raise _refuse(
+                    expr,
+                    f"the CPU backend does not compile {construct_name(callee)}",
+                    "evaluate this part with the interpreter",
+                )
             case Call() | Function() | GlobalVar() | OpRef():
                 raise _refuse(
                     expr,
                     "the CPU backend compiles calls of operators and of functions in place",
                     "inline the global functions first",
+                )
+            case Constructor() | Match() | RefNew() | RefRead() | RefWrite():
+                raise _refuse(
+                    expr,
+                    f"the CPU backend does not compile {construct_name(expr)}",
+                    "evaluate this part with the interpreter",
                 )
             case Var():
                 raise _refuse(expr, f"%{expr.name} is not bound", "compile a closed function")

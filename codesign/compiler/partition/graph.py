@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
-from codesign.ir.relay.expr import Call, Expr, Function, GlobalVar, If, Let, Project, Tuple
+from codesign.ir.relay.expr import (
+    Call,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    Project,
+    RefNew,
+    RefRead,
+    RefWrite,
+    Tuple,
+)
 from codesign.ir.relay.visit import post_order, with_children
+
+_NOT_OF_GRAPHS: Final = (
+    *(Let, If, GlobalVar),
+    *(Match, Constructor, RefNew, RefRead, RefWrite),
+)
 
 
 def operands(node: Expr) -> tuple[Expr, ...]:
@@ -42,7 +62,7 @@ def graph_order(*roots: Expr, known: Collection[Expr] = ()) -> Iterator[Expr]:
 
 def is_graph(function: Function) -> bool:
     """Whether a body consists of calls of operators and closed functions, tuples and constants."""
-    return not any(isinstance(node, Let | If | GlobalVar) for node in post_order(function.body))
+    return not any(isinstance(node, _NOT_OF_GRAPHS) for node in post_order(function.body))
 
 
 def replaced(root: Expr, values: dict[Expr, Expr]) -> Expr:

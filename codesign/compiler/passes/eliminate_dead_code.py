@@ -13,6 +13,7 @@ from typing import ClassVar, final
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
 from codesign.ir.relay.expr import Expr, GlobalVar, Let
 from codesign.ir.relay.module import Module
+from codesign.ir.relay.purity import is_pure
 from codesign.ir.relay.visit import free_variables, post_order, rewrite
 
 
@@ -21,7 +22,7 @@ from codesign.ir.relay.visit import free_variables, post_order, rewrite
 class EliminateDeadCode:
     """Drop lets whose variable is not used, then functions that main does not reach.
 
-    Every operator is pure, so an unused call may go.
+    Every operator is pure, so an unused call of one may go; what may write a cell stays.
     """
 
     name: ClassVar[str] = "eliminate-dead-code"
@@ -34,7 +35,9 @@ class EliminateDeadCode:
         reached = _reached(live)
         if len(reached) == len(live.functions):
             return live
-        return Module({name: each for name, each in live.functions.items() if name in reached})
+        return live.with_functions(
+            {name: each for name, each in live.functions.items() if name in reached}
+        )
 
 
 def _drop_lets(body: Expr) -> Expr:
@@ -43,7 +46,7 @@ def _drop_lets(body: Expr) -> Expr:
 
     def rule(expr: Expr) -> Expr:
         if isinstance(expr, Let) and expr.var not in free_variables(expr.body):
-            return expr.body
+            return expr.body if is_pure(expr.value) else expr
         return expr
 
     return rewrite(body, rule)

@@ -13,9 +13,11 @@ from typing import ClassVar, final
 import numpy as np
 
 from codesign.compiler.pass_manager import Form, PassContext
+from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Project, Tuple
 from codesign.ir.relay.module import Module
+from codesign.ir.relay.purity import is_pure
 from codesign.ir.relay.visit import rewrite_module
 from codesign.ops.table import OPERATORS
 
@@ -40,14 +42,19 @@ class FoldConstant:
 
     def _rule(self, expr: Expr) -> Expr:
         match expr:
-            case Project(Tuple(fields), index):
+            case Project(Tuple(fields), index) if all(map(is_pure, fields)):
                 return fields[index]
             case Call(OpRef(name), args, attrs, span) if (known := _known(args)) is not None:
                 reference = OPERATORS[name].reference
-                value = reference(*known) if attrs is None else reference(*known, attrs=attrs)
+                try:
+                    value = reference(*known) if attrs is None else reference(*known, attrs=attrs)
+                except CodesignError:
+                    return expr  # the call may stand in a branch that is never taken
                 if isinstance(value, tuple):
                     return Tuple(tuple(Constant(np.asarray(each), span) for each in value), span)
-                return Constant(value, span) if value.size <= self.max_elements else expr
+                return (
+                    Constant(np.asarray(value), span) if value.size <= self.max_elements else expr
+                )
             case _:
                 return expr
 

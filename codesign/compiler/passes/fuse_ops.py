@@ -230,7 +230,7 @@ def _extract(
         if original is not group:
             return made
         known = tuple(params.get(group, {}).values())
-        function = Function(known, made, types[group], {"Primitive": 1}, original.span)
+        function = Function(known, made, types[group], {"Primitive": 1}, span=original.span)
         return Call(function, tuple(arguments.get(group, ())), None, original.span)
 
     return rewrite_pairs(body, rule)

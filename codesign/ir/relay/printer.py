@@ -11,33 +11,46 @@ import json
 import re
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import accumulate
 from typing import Final, TypeAlias, assert_never
 
 from codesign.dtypes import Array
 from codesign.ir.relay.attrs_text import attrs_text, value_text
 from codesign.ir.relay.expr import (
     Call,
+    Clause,
     Constant,
+    Constructor,
     Expr,
     Function,
     GlobalVar,
     If,
     Let,
+    Match,
     OpRef,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
     Project,
+    RefNew,
+    RefRead,
+    RefWrite,
     Tuple,
     Var,
+    Wildcard,
+    pattern_variables,
 )
 from codesign.ir.relay.literal import CONSTANTS, literal, to_metadata
-from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import type_text
+from codesign.ir.relay.module import Module, TypeDefinition
+from codesign.ir.relay.types import type_params_text, type_text
 from codesign.ir.relay.visit import children, free_variables, post_order, use_counts
 
 VERSION: Final = '#[version = "0.0.5"]'
 """The first line of a module."""
 
 
-_ATOMS: Final = (Var, GlobalVar, Constant, OpRef)
+_ATOMS: Final = (Var, GlobalVar, Constant, OpRef, Constructor)
 """Nodes that are never named: their text is as short as a name."""
 
 
@@ -53,16 +66,28 @@ _Doc: TypeAlias = "str | _Layout | list[_Doc]"
 
 def print_module(module: Module) -> str:
     """Return the module as text that `parse_module` reads back as an equal one."""
-    printer = _Printer()
-    parts = [VERSION]
+    constructors = module.constructors().items()
+    printer = _Printer({name for name, (_, each) in constructors if not each.fields})
+    parts = [VERSION, *map(_data_type_text, module.data_types.values())]
     parts += [printer.definition(name, each) for name, each in module.functions.items()]
     return "\n\n".join([*parts, *printer.metadata()]) + "\n"
 
 
 def print_expr(expr: Expr) -> str:
     """Return an expression as text that `parse_expr` reads back as an equal one."""
-    printer = _Printer()
+    printer = _Printer(set())
     return "\n\n".join([printer.expression(expr), *printer.metadata()]) + "\n"
+
+
+def _data_type_text(definition: TypeDefinition) -> str:
+    head = f"type {definition.name}{type_params_text(definition.type_params)}"
+    if definition.is_extern:
+        return f"extern {head}"
+    lines = []
+    for each in definition.constructors:
+        fields = f"({', '.join(map(type_text, each.fields))})" if each.fields else ""
+        lines.append(f"  {each.name}{fields},\n")
+    return f"{head} {{\n{''.join(lines)}}}"
 
 
 @dataclass(slots=True, eq=False)
@@ -88,9 +113,13 @@ def _common(left: _Block, right: _Block) -> _Block:
 
 
 class _Printer:
-    """Keeps the metadata table over all functions; names are chosen for each function anew."""
+    """Keeps the metadata table over all functions; names are chosen for each function anew.
 
-    def __init__(self) -> None:
+    `without_fields` are the constructors that are called where they stand, without parentheses.
+    """
+
+    def __init__(self, without_fields: set[str]) -> None:
+        self.without_fields = without_fields
         self._constants: list[Array] = []
         self._references: dict[Constant, str] = {}
 
@@ -169,7 +198,9 @@ class _FunctionText:
 
     def _needs_name(self, node: Expr, index: int, child: Expr) -> bool:
         match child:
-            case Call() | If():
+            case Call(Constructor(), ()):
+                return self._uses[child] > 1
+            case Call() | If() | Match() | RefNew() | RefRead() | RefWrite():
                 stays = _opens_block(node, index) or (isinstance(node, Let) and index == 0)
                 return self._uses[child] > 1 or not stays
             case _:
@@ -192,7 +223,9 @@ class _FunctionText:
                 return f"@{name}"
             case Constant():
                 return self._printer.constant(node)
-            case OpRef(name):
+            case OpRef(name) | Constructor(name):
+                return name
+            case Call(Constructor(name), ()) if name in self._printer.without_fields:
                 return name
             case Call(callee, args, attrs):
                 parts = [self._operand(each) for each in args]
@@ -209,18 +242,57 @@ class _FunctionText:
                 trailing = "," if len(fields) == 1 else ""
                 parts = [self._operand(each) for each in fields]
                 return ["(", *_separated(parts), trailing, ")"]
+            case Project(Constant() as value, index):
+                return ["(", self._operand(value), f").{index}"]
             case Project(value, index):
                 return [self._operand(value), f".{index}"]
             case Function():
                 return self._function_doc(node)
+            case Match():
+                return self._match_doc(node)
+            case RefNew(value):
+                return ["ref(", self._operand(value), ")"]
+            case RefRead(reference):
+                return ["ref_read(", self._operand(reference), ")"]
+            case RefWrite(reference, value):
+                parts = [self._operand(reference), self._operand(value)]
+                return ["ref_write(", *_separated(parts), ")"]
             case _:
                 assert_never(node)
+
+    def _match_doc(self, node: Match) -> _Doc:
+        word = "match" if node.complete else "match?"
+        clauses: list[_Doc] = []
+        index = 0
+        for clause in node.clauses:
+            index += len(pattern_variables(clause.pattern)) + 1
+            body = _braces(self._block_doc(node, index, clause.body))
+            clauses += [_Layout.NEWLINE, self._pattern(clause.pattern), " => ", body, ","]
+        head = [f"{word} (", self._operand(node.value), ") {"]
+        return [*head, _Layout.INDENT, *clauses, _Layout.DEDENT, _Layout.NEWLINE, "}"]
+
+    def _pattern(self, pattern: Pattern) -> str:
+        match pattern:
+            case Wildcard():
+                return "_"
+            case PatternVar(var):
+                return self._annotated(var)
+            case PatternConstructor(name, ()):
+                return name
+            case PatternConstructor(name, fields):
+                return f"{name}({', '.join(map(self._pattern, fields))})"
+            case PatternTuple(fields):
+                trailing = "," if len(fields) == 1 else ""
+                return f"({', '.join(map(self._pattern, fields))}{trailing})"
+            case _:
+                assert_never(pattern)
 
     def _function_doc(self, node: Function) -> _Doc:
         parts = [self._annotated(param) for param in node.params]
         parts += [f"{key}={value_text(value)}" for key, value in node.attributes.items()]
         arrow = "" if node.result_type is None else f" -> {type_text(node.result_type)}"
-        word = "" if node is self._function else "fn "
+        type_params = type_params_text(node.type_params)
+        word = type_params if node is self._function else f"fn{type_params or ' '}"
         body = _braces(self._block_doc(node, len(node.params), node.body))
         return [f"{word}({', '.join(parts)}){arrow} ", body]
 
@@ -260,8 +332,14 @@ def _opens_block(node: Expr, index: int) -> bool:
             return index > 0
         case Function(params):
             return index == len(params)
+        case Match(_, clauses):
+            return index in _body_indices(clauses)
         case _:
             return False
+
+
+def _body_indices(clauses: tuple[Clause, ...]) -> set[int]:
+    return set(accumulate(len(pattern_variables(each.pattern)) + 1 for each in clauses))
 
 
 def _legal(name: str) -> str:

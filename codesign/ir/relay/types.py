@@ -1,6 +1,7 @@
 """Relay's types: frozen values that compare by value.
 
-type := Tensor[(dim, …), dtype] | (type, …) | fn (type, …) -> type
+type := Tensor[(dim, …), dtype] | (type, …) | fn[A, …] (type, …) -> type
+      | A | Name[type, …] | ref(type) | _
 dim  := integer | ?
 """
 
@@ -55,14 +56,46 @@ class TupleType:
 
 @final
 @dataclass(frozen=True, slots=True)
+class TypeVar:
+    """`A`: a type parameter; its name is unique among those in scope."""
+
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class FuncType:
-    """`fn (a, b) -> c`."""
+    """`fn[A] (a, b) -> c`; with type parameters each use of the function chooses them anew."""
 
     params: tuple[Type, ...]
     result: Type
+    type_params: tuple[TypeVar, ...] = ()
 
 
-Type: TypeAlias = TensorType | TupleType | FuncType
+@final
+@dataclass(frozen=True, slots=True)
+class TypeCall:
+    """`List[a]`: a data type of the module, applied to types."""
+
+    name: str
+    args: tuple[Type, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RefType:
+    """`ref(a)`: a cell that holds a value and can be written."""
+
+    value: Type
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Hole:
+    """`_`: a type that inference finds; identity is the node."""
+
+
+Type: TypeAlias = TensorType | TupleType | FuncType | TypeVar | TypeCall | RefType | Hole
 
 
 def type_text(type_: Type) -> str:
@@ -76,7 +109,23 @@ def type_text(type_: Type) -> str:
         case TupleType(fields):
             inside = ", ".join(map(type_text, fields)) + ("," if len(fields) == 1 else "")
             return f"({inside})"
-        case FuncType(params, result):
-            return f"fn ({', '.join(map(type_text, params))}) -> {type_text(result)}"
+        case FuncType(params, result, type_params):
+            inside = ", ".join(map(type_text, params))
+            return f"fn{type_params_text(type_params)} ({inside}) -> {type_text(result)}"
+        case TypeVar(name):
+            return name
+        case TypeCall(name, ()):
+            return name
+        case TypeCall(name, args):
+            return f"{name}[{', '.join(map(type_text, args))}]"
+        case RefType(value):
+            return f"ref({type_text(value)})"
+        case Hole():
+            return "_"
         case _:
             assert_never(type_)
+
+
+def type_params_text(type_params: tuple[TypeVar, ...]) -> str:
+    """Return type parameters in Relay text, `[A, B]`; nothing where there are none."""
+    return f"[{', '.join(each.name for each in type_params)}]" if type_params else ""

@@ -6,29 +6,41 @@ nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from codesign.ir.relay.expr import (
     Call,
+    Clause,
     Constant,
+    Constructor,
     Expr,
     Function,
     GlobalVar,
     If,
     Let,
+    Match,
     OpRef,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
     Project,
+    RefNew,
+    RefRead,
+    RefWrite,
     Tuple,
     Var,
+    Wildcard,
+    pattern_variables,
 )
 from codesign.ir.relay.module import Module
 
 Rule: TypeAlias = Callable[[Expr], Expr]
 """Sees a node whose children are rewritten; returns it or what takes its place."""
 
-Below: TypeAlias = Callable[[Expr], tuple[Expr, ...]]
+Below: TypeAlias = Callable[[Expr], Iterable[Expr]]
 """Says which nodes lie below a node."""
 
 PairRule: TypeAlias = Callable[[Expr, Expr], Expr]
@@ -38,7 +50,7 @@ PairRule: TypeAlias = Callable[[Expr, Expr], Expr]
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the sub-expressions in the order of evaluation; binders come after what they bind."""
     match expr:
-        case Var() | GlobalVar() | Constant() | OpRef():
+        case Var() | GlobalVar() | Constant() | OpRef() | Constructor():
             return ()
         case Call(callee, args):
             return (callee, *args)
@@ -52,8 +64,20 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (value,)
         case Function(params, body):
             return (*params, body)
+        case Match(value, clauses):
+            return (value, *(each for clause in clauses for each in _clause_children(clause)))
+        case RefNew(value):
+            return (value,)
+        case RefRead(reference):
+            return (reference,)
+        case RefWrite(reference, value):
+            return (reference, value)
         case _:
             assert_never(expr)
+
+
+def _clause_children(clause: Clause) -> tuple[Expr, ...]:
+    return (*pattern_variables(clause.pattern), clause.body)
 
 
 def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -64,7 +88,7 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     if all(a is b for a, b in zip(children(expr), new, strict=True)):
         return expr
     match expr:
-        case Var() | GlobalVar() | Constant() | OpRef():
+        case Var() | GlobalVar() | Constant() | OpRef() | Constructor():
             return expr
         case Call():
             return replace(expr, callee=new[0], args=new[1:])
@@ -78,8 +102,32 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return replace(expr, value=new[0])
         case Function():
             return replace(expr, params=tuple(_as_var(each) for each in new[:-1]), body=new[-1])
+        case Match():
+            return replace(expr, value=new[0], clauses=_with_clauses(expr.clauses, iter(new[1:])))
+        case RefNew():
+            return replace(expr, value=new[0])
+        case RefRead():
+            return replace(expr, reference=new[0])
+        case RefWrite():
+            return replace(expr, reference=new[0], value=new[1])
         case _:
             assert_never(expr)
+
+
+def _with_clauses(clauses: tuple[Clause, ...], new: Iterator[Expr]) -> tuple[Clause, ...]:
+    return tuple(Clause(_with_variables(each.pattern, new), next(new)) for each in clauses)
+
+
+def _with_variables(pattern: Pattern, new: Iterator[Expr]) -> Pattern:
+    match pattern:
+        case Wildcard():
+            return pattern
+        case PatternVar():
+            return PatternVar(_as_var(next(new)))
+        case PatternConstructor() | PatternTuple():
+            return replace(pattern, fields=tuple(_with_variables(f, new) for f in pattern.fields))
+        case _:
+            assert_never(pattern)
 
 
 def _as_var(expr: Expr) -> Var:
@@ -145,7 +193,7 @@ def rewrite_module(module: Module, rule: Rule) -> Module:
         assert isinstance(new, Function), "a global function must stay a function"
         functions[name] = new
     same = all(functions[name] is old for name, old in module.functions.items())
-    return module if same else Module(functions)
+    return module if same else module.with_functions(functions)
 
 
 def substitute(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
@@ -168,6 +216,8 @@ def free_variables(expr: Expr) -> tuple[Var, ...]:
                 bound.add(var)
             case Function(params=params):
                 bound.update(params)
+            case Match(clauses=clauses):
+                bound.update(var for each in clauses for var in pattern_variables(each.pattern))
             case _:
                 pass
     return tuple(var for var in seen if var not in bound)

@@ -15,7 +15,7 @@ import numpy as np
 
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Call
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.types import UNKNOWN, Dim, TensorType, Type
 from codesign.ops.numeric import ieee
 from codesign.ops.operator import Fusion, NotOnAccelerator, Operator
 from codesign.ops.relations import (
@@ -29,12 +29,13 @@ from codesign.ops.relations import (
     require_same_dtype,
     spelled,
     static_tensors,
+    tensors,
 )
 
 
-def dense_shape(call: Call, data: tuple[int, ...], weight: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of data @ weight.T; refuse axes of different length."""
-    if not data or data[-1] != weight[1]:
+def dense_shape(call: Call, data: tuple[Dim, ...], weight: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Return the shape of data @ weight.T; refuse axes of different length, `?` fits any."""
+    if not data or (data[-1] != weight[1] and UNKNOWN not in (data[-1], weight[1])):
         columns = data[-1] if data else "no"
         raise mistake(
             call,
@@ -46,11 +47,11 @@ def dense_shape(call: Call, data: tuple[int, ...], weight: tuple[int, ...]) -> t
 
 
 def _dense_relation(call: Call, types: tuple[Type, ...]) -> Type:
-    data, weight = static_tensors(call, types, 2)
+    data, weight = tensors(call, types, 2)
     require_rank(call, weight, 2, "a weight")
     require_dtype(call, data, NUMBERS, "data")
     require_same_dtype(call, (data, weight))
-    return TensorType(dense_shape(call, data.static_shape, weight.static_shape), data.dtype)
+    return TensorType(dense_shape(call, data.shape, weight.shape), data.dtype)
 
 
 @ieee

@@ -1,0 +1,188 @@
+"""What TVM writes differently: attributes that its own operators have, and operators we have not.
+
+    nn.conv2d(…, channels=8, kernel_size=[3, 3], data_layout="NCHW")    attributes that say nothing
+    nn.dense(…, units=10)                                               new are dropped
+    nn.max_pool2d(…, padding=[1, 1])                                    padding of 1 or 2 numbers
+    reshape(…, newshape=[0, -1])                                        0 copies a length
+    nn.batch_norm(…, scale=False).0                                     gives three results there
+    nn.batch_flatten  nn.dropout  zeros  ones                           read as what they mean
+
+Attributes with another value than the one that we compute with are refused. Where a shape is needed
+it is that of the annotated variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from codesign.compiler.analysis.infer_types import infer_expression
+from codesign.compiler.frontend.token_stream import mistake
+from codesign.diagnostics import CodesignError, Span
+from codesign.dtypes import DType
+from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Tuple, Var
+from codesign.ir.relay.types import TensorType
+from codesign.ops.reshape import ReshapeAttrs
+
+Args: TypeAlias = tuple[Expr, ...]
+Values: TypeAlias = Mapping[str, object]
+
+_NCHW: Final[Values] = {"data_layout": "NCHW", "layout": "NCHW", "out_layout": ""}
+_FIXED: Final[Mapping[str, Values]] = {
+    "nn.conv2d": {**_NCHW, "kernel_layout": "OIHW", "out_dtype": ""},
+    "nn.conv2d_transpose": {**_NCHW, "kernel_layout": "IOHW", "out_dtype": ""},
+    "nn.dense": {"out_dtype": ""},
+    "nn.max_pool2d": _NCHW,
+    "nn.avg_pool2d": _NCHW,
+    "nn.global_max_pool2d": _NCHW,
+    "nn.global_avg_pool2d": _NCHW,
+    "nn.batch_norm": {"axis": 1},
+    "reshape": {"allowzero": 0},
+}
+"""Attributes that are dropped where they have this value, or none."""
+
+_REPEATED: Final[Mapping[str, Mapping[str, slice]]] = {
+    "nn.conv2d": {"channels": slice(0, 1), "kernel_size": slice(2, 4)},
+    "nn.conv2d_transpose": {"channels": slice(1, 2), "kernel_size": slice(2, 4)},
+    "nn.dense": {"units": slice(0, 1)},
+}
+"""Attributes that repeat lengths of the second argument, and which."""
+
+_DEFAULTS: Final[Mapping[str, Values]] = {
+    "concatenate": {"axis": 0},
+    "nn.leaky_relu": {"alpha": 0.25},
+}
+"""Attributes that mean something else in TVM where they are left out."""
+
+
+def in_our_words(name: str, args: Args, values: Values, span: Span) -> tuple[Args, Values]:
+    """Return arguments and attributes of an operator as we have them."""
+    if not values and name not in _DEFAULTS:
+        return args, values
+    kept = {**_DEFAULTS.get(name, {}), **values}
+    for key, only in _FIXED.get(name, {}).items():
+        if kept.pop(key, None) not in (None, only):
+            found = f"{key} is {values[key]!r}, expected {only!r}"
+            raise mistake(f"{name} is computed in one way only", span, found)
+    for key, which in _REPEATED.get(name, {}).items():
+        if key in kept:
+            _check_repeated(name, key, kept.pop(key), args, which, span)
+    if name.startswith("nn.") and isinstance(padding := kept.get("padding"), list):
+        kept["padding"] = padding * (4 // len(padding)) if len(padding) in (1, 2) else padding
+    if name == "nn.batch_norm":
+        args = _scaled_and_centred(args, kept, span)
+    if name == "reshape" and "newshape" in kept:
+        kept["shape"] = _without_zeros(args, kept.pop("newshape"), span)
+    return args, kept
+
+
+def _check_repeated(
+    name: str, key: str, value: object, args: Args, which: slice, span: Span
+) -> None:
+    match args:
+        case (_, Var(annotation=TensorType(shape)), *_):
+            wanted = list(shape[which])
+        case (_, Constant(array), *_):
+            wanted = list(array.shape[which])
+        case _:
+            return
+    if value is None:
+        return
+    if (value if isinstance(value, list) else [value]) != wanted:
+        found = f"{key} is {value}, the weight has {', '.join(map(str, wanted))}"
+        raise mistake(f"{name} is given another weight", span, found)
+
+
+def _known_type(expr: Expr) -> TensorType | None:
+    """Return the type of an expression of annotated variables, None where it has no one tensor."""
+    try:
+        found = infer_expression(expr).get(expr)
+    except CodesignError:
+        return None
+    return found if isinstance(found, TensorType) else None
+
+
+def _needed_shape(name: str, expr: Expr, span: Span) -> tuple[tuple[int, ...], DType]:
+    known = _known_type(expr)
+    if known is None or any(not isinstance(dim, int) for dim in known.shape):
+        advice = "annotate the variables with Tensor[(…), …] of known lengths"
+        raise mistake(f"{name} is read where its argument's shape is known", span, "", advice)
+    return known.static_shape, known.dtype
+
+
+def _scaled_and_centred(args: Args, kept: dict[str, object], span: Span) -> Args:
+    """Replace gamma by ones and beta by zeros where the attributes say that they are not used."""
+    parts = list(args)
+    for key, index, value in (("scale", 1, 1), ("center", 2, 0)):
+        if not kept.pop(key, True) and index < len(parts):
+            shape, dtype = _needed_shape("nn.batch_norm", parts[index], span)
+            parts[index] = Constant(np.full(shape, value, dtype.numpy), span)
+    return tuple(parts)
+
+
+def field_of_batch_norm(value: Expr, index: int) -> Expr | None:
+    """Return the field of what TVM's nn.batch_norm gives: result, mean, variance; else None."""
+    match value:
+        case Call(OpRef("nn.batch_norm"), (_, _, _, mean, variance)) if index < 3:
+            return (value, mean, variance)[index]
+        case _:
+            return None
+
+
+def _without_zeros(args: Args, shape: object, span: Span) -> object:
+    if not isinstance(shape, list) or 0 not in shape:
+        return shape
+    old, _ = _needed_shape("reshape", args[0], span)
+    if len(shape) > len(old) and 0 in shape[len(old) :]:
+        raise mistake("reshape copies a length that there is not", span, f"the shape is {old}")
+    return [old[axis] if dim == 0 else dim for axis, dim in enumerate(shape)]
+
+
+def _batch_flatten(args: Args, values: Values, span: Span) -> Expr:
+    _expect("nn.batch_flatten", args, 1, values, (), span)
+    shape, _ = _needed_shape("nn.batch_flatten", args[0], span)
+    if not shape:
+        raise mistake("nn.batch_flatten takes a batch", span, "found a scalar")
+    attrs = ReshapeAttrs(shape=(shape[0], prod(shape[1:])))
+    return Call(OpRef("reshape", span), args, attrs, span)
+
+
+def _dropout(args: Args, values: Values, span: Span) -> Expr:
+    """Return a tuple of the data alone: at inference the mask has no meaning."""
+    _expect("nn.dropout", args, 1, values, ("rate",), span)
+    return Tuple(args, span)
+
+
+def _filled(name: str, value: int) -> Callable[[Args, Values, Span], Expr]:
+    def read(args: Args, values: Values, span: Span) -> Expr:
+        _expect(name, args, 0, values, ("shape", "dtype"), span)
+        shape, dtype = values.get("shape"), values.get("dtype")
+        if not isinstance(shape, list) or not all(isinstance(dim, int) for dim in shape):
+            raise mistake(f"{name} takes a shape", span, f"found {shape!r}")
+        if dtype not in set(DType):
+            raise mistake(f"{name} takes an element type", span, f"found {dtype!r}")
+        return Constant(np.full(shape, value, DType(str(dtype)).numpy), span)
+
+    return read
+
+
+def _expect(
+    name: str, args: Args, count: int, values: Values, known: tuple[str, ...], span: Span
+) -> None:
+    if len(args) != count:
+        found = f"found {len(args)}, expected {count}"
+        raise mistake(f"{name} takes another number of arguments", span, found)
+    if unknown := [key for key in values if key not in known]:
+        raise mistake(f"{name} has other attributes", span, f"found {unknown[0]}")
+
+
+FOREIGN: Final[Mapping[str, Callable[[Args, Values, Span], Expr]]] = {
+    "nn.batch_flatten": _batch_flatten,
+    "nn.dropout": _dropout,
+    "zeros": _filled("zeros", 0),
+    "ones": _filled("ones", 1),
+}
+"""Operators of TVM that are read as something else."""

@@ -1,0 +1,150 @@
+"""What Relay programs compute: tensors, tuples, values of data types, cells, and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeGuard, assert_never, final
+
+import numpy as np
+
+from codesign.diagnostics import CodesignError
+from codesign.dtypes import Array, DType
+from codesign.ir.relay.expr import (
+    Function,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    Var,
+    Wildcard,
+)
+from codesign.ir.relay.type_algebra import accepts
+from codesign.ir.relay.types import TensorType, TupleType, Type, type_text
+from codesign.ops.operator import Value
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """A function and the values of its free variables."""
+
+    function: Function
+    captured: Mapping[Var, Result]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstructorFunction:
+    """A constructor as a function of its fields."""
+
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DataValue:
+    """What a constructor made: its name and the fields, from left to right."""
+
+    constructor: str
+    fields: tuple[Result, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"DataValue({self.constructor!r}, <{len(self.fields)} fields>)"
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class Cell:
+    """What `ref` made: holds one value, which `ref_write` replaces; identity is the cell."""
+
+    content: Result
+
+    def __repr__(self) -> str:
+        return "Cell(…)"
+
+
+Result: TypeAlias = "Array | tuple[Result, ...] | Closure | ConstructorFunction | DataValue | Cell"
+"""What any expression evaluates to."""
+
+
+def value_type(value: Value) -> Type:
+    """Return the type of a value that is made of tensors."""
+    if isinstance(value, tuple):
+        return TupleType(tuple(value_type(each) for each in value))
+    return TensorType(value.shape, DType.of(value.dtype))
+
+
+def first_order(result: Result) -> Value:
+    """Return a result that is made of tensors; refuse others, which no tensor operator takes."""
+    match result:
+        case np.ndarray():
+            return result
+        case tuple():
+            return tuple(map(first_order, result))
+        case _:
+            found = f"found {kind_of(result)}"
+            raise CodesignError.of("a tensor or a tuple of tensors is expected", found=found)
+
+
+def is_first_order(result: Result) -> TypeGuard[Value]:
+    """Return whether a result is made of tensors."""
+    if isinstance(result, tuple):
+        return all(map(is_first_order, result))
+    return isinstance(result, np.ndarray)
+
+
+def kind_of(result: Result) -> str:
+    """Return what a message calls a result."""
+    match result:
+        case np.ndarray():
+            return type_text(value_type(result))
+        case tuple():
+            return f"a tuple of {len(result)}"
+        case Closure() | ConstructorFunction():
+            return "a function"
+        case DataValue(constructor):
+            return f"a value of constructor {constructor}"
+        case Cell():
+            return "a cell"
+        case _:
+            assert_never(result)
+
+
+def check_fits(what: str, annotation: Type | None, result: Result) -> None:
+    """Refuse tensors of another shape or element type than the annotation of a variable says."""
+    match annotation, result:
+        case TensorType(), np.ndarray():
+            found = TensorType(result.shape, DType.of(result.dtype))
+            if not accepts(annotation, found):
+                shown = f"found {type_text(found)}, expected {type_text(annotation)}"
+                raise CodesignError.of(f"{what} does not fit", found=shown)
+        case TupleType(types), tuple() if len(types) == len(result):
+            for each, field in zip(types, result, strict=True):
+                check_fits(what, each, field)
+        case ((TensorType() | TupleType()), _):
+            shown = f"found {kind_of(result)}, expected {type_text(annotation)}"
+            raise CodesignError.of(f"{what} does not fit", found=shown)
+        case _:
+            pass
+
+
+def fit(pattern: Pattern, result: Result) -> dict[Var, Result] | None:
+    """Return what a pattern binds its variables to, or None where it does not fit."""
+    bound: dict[Var, Result] = {}
+    waiting = [(pattern, result)]
+    while waiting:
+        match waiting.pop():
+            case Wildcard(), _:
+                pass
+            case PatternVar(var), found:
+                bound[var] = found
+            case PatternConstructor(name, fields), DataValue(constructor, values):
+                if name != constructor:
+                    return None
+                waiting.extend(zip(fields, values, strict=True))
+            case PatternTuple(fields), tuple() as values:
+                waiting.extend(zip(fields, values, strict=True))
+            case _, found:
+                raise CodesignError.of("a pattern meets another value", found=kind_of(found))
+    return bound
