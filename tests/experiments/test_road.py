@@ -173,5 +173,5 @@ def test_a_row_prints_name_value_unit() -> None:
 
 def test_the_promised_rows_are_there_and_unknown_ones_are_refused() -> None:
     promised = {"bitexact", "cycles", "fp32", "top1", "demo", "cpu"}
-    assert set(ROWS) == {f"road-{name}" for name in promised}
+    assert {f"road-{name}" for name in promised} <= set(ROWS)
     assert rows_main(["road-magic"]) == 2
