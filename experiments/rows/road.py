@@ -87,7 +87,7 @@ def road_top1() -> Measurement:
         agreement = 100 * float((fp32.classes == int8.classes).mean())
         CONSOLE.print(f"{network.name}: {agreement:.1f} % of {len(samples)} samples")
         worst = min(worst, agreement)
-    return Measurement(value=worst, unit="percent", digits=2)
+    return Measurement(value=worst, unit="%", digits=2)
 
 
 def _runs() -> Iterator[RoadRun]:

@@ -29,8 +29,7 @@ class Histogram:
 
     def add(self, values: Array) -> None:
         """Count all elements of an array."""
-        given = np.asarray(values).reshape(-1)
-        flat = given if given.dtype == np.float32 else given.astype(np.float64)
+        flat = np.asarray(values, np.float64).reshape(-1)
         is_finite = np.isfinite(flat)
         finite = flat if is_finite.all() else flat[is_finite]
         self.strangers += flat.size - finite.size
@@ -39,11 +38,8 @@ class Histogram:
         self.least = min(self.least, float(finite.min()))
         self.greatest = max(self.greatest, float(finite.max()))
         self._widen(max(abs(self.least), abs(self.greatest)))
-        size = self.counts.size
-        positions = np.floor(finite / flat.dtype.type(self.bin_width)).astype(np.int64) + size // 2
-        # A quotient just below the last border may round to it.
-        np.minimum(positions, size - 1, out=positions)
-        self.counts += np.bincount(positions, minlength=size)
+        positions = np.floor(finite / self.bin_width).astype(np.int64) + self.counts.size // 2
+        self.counts += np.bincount(positions, minlength=self.counts.size)
 
     @property
     def half_width(self) -> float:
