@@ -30,6 +30,7 @@ MISTAKES = {
     "truncation": ("assign out = in + 4'd1;", "verilator: %Warning-WIDTHTRUNC"),
     "latch": ("always @* if (in[0]) out = in[2:0];", "verilator: %Warning-LATCH"),
     "two drivers": ("assign out = 3'd0; assign out = in[2:0];", "yosys: "),
+    "loop": ("assign out = {out[1:0], ^out} & in[2:0];", "yosys: "),
     "no such wire": ("assign out = wrong[2:0];", "icarus: "),
 }
 """Bodies of a module, and how the complaint begins that it must cause."""
