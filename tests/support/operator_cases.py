@@ -14,6 +14,9 @@ from codesign.ops.axis import AxisAttrs
 from codesign.ops.broadcast_to import BroadcastToAttrs
 from codesign.ops.cast import CastAttrs
 from codesign.ops.clip import ClipAttrs
+from codesign.ops.collapse_sum import CollapseSumAttrs
+from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
+from codesign.ops.filled import FilledAttrs, FullAttrs
 from codesign.ops.image.resize2d import ResizeAttrs
 from codesign.ops.nn.activations import HardSigmoidAttrs, LeakyReluAttrs
 from codesign.ops.nn.batch_norm import BatchNormAttrs
@@ -22,6 +25,7 @@ from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.conv2d_transpose import Conv2DTransposeAttrs
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
+from codesign.ops.one_hot import OneHotAttrs
 from codesign.ops.qnn.add import QAddAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
@@ -277,6 +281,37 @@ def _matmul(rng: Rng) -> Case:
     return Case((floats(rng, 2, 1, 3, 4), floats(rng, 5, 4, 2)))
 
 
+def _expand_dims(rng: Rng) -> Case:
+    attrs = ExpandDimsAttrs(axis=int(rng.integers(-4, 4)), num_newaxis=int(rng.integers(0, 3)))
+    return Case((floats(rng, *_shape(rng, 3)),), attrs)
+
+
+def _squeeze(rng: Rng) -> Case:
+    axes = ((), (1,), (-1, 1), (3,))[int(rng.integers(0, 4))]
+    return Case((floats(rng, 2, 1, 3, 1),), SqueezeAttrs(axis=axes))
+
+
+def _collapsed(rng: Rng) -> tuple[Array, tuple[int, ...]]:
+    whole = _shape(rng, 3)
+    kept = tuple(1 if rng.integers(0, 2) else dim for dim in whole)
+    return floats(rng, *whole), kept[int(rng.integers(0, 4)) :]
+
+
+def _collapse_sum_to(rng: Rng) -> Case:
+    data, shape = _collapsed(rng)
+    return Case((data,), CollapseSumAttrs(shape=shape))
+
+
+def _collapse_sum_like(rng: Rng) -> Case:
+    data, shape = _collapsed(rng)
+    return Case((data, floats(rng, *shape)))
+
+
+def _one_hot(rng: Rng) -> Case:
+    attrs = OneHotAttrs(depth=int(rng.integers(0, 5)), axis=int(rng.integers(-3, 3)))
+    return Case((rng.integers(-2, 6, (2, 3)), floats(rng), floats(rng)), attrs)
+
+
 def _fixed(attrs: Attrs | None, *shapes: tuple[int, ...]) -> Callable[[Rng], Case]:
     return lambda rng: Case(tuple(floats(rng, *shape) for shape in shapes), attrs)
 
@@ -306,6 +341,17 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "split": _split,
     "strided_slice": _slice,
     "broadcast_to": _fixed(BroadcastToAttrs(shape=(2, 3, 4)), (3, 1)),
+    "zeros": lambda rng: Case((), FilledAttrs(shape=_shape(rng, 2), dtype=DType.INT16)),
+    "ones": lambda rng: Case((), FilledAttrs(shape=_shape(rng, 2), dtype=DType.BOOL)),
+    "full": lambda rng: Case((floats(rng),), FullAttrs(shape=_shape(rng, 2))),
+    "zeros_like": _unary,
+    "ones_like": _unary,
+    "full_like": lambda rng: Case((floats(rng, *_shape(rng, 2)), floats(rng))),
+    "expand_dims": _expand_dims,
+    "squeeze": _squeeze,
+    "collapse_sum_to": _collapse_sum_to,
+    "collapse_sum_like": _collapse_sum_like,
+    "one_hot": _one_hot,
     "take": _take,
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,

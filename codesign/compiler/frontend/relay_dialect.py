@@ -5,7 +5,7 @@
     nn.max_pool2d(…, padding=[1, 1])                                    padding of 1 or 2 numbers
     reshape(…, newshape=[0, -1])                                        0 copies a length
     nn.batch_norm(…, scale=False).0                                     gives three results there
-    nn.batch_flatten  nn.dropout  zeros  ones                           read as what they mean
+    nn.batch_flatten  nn.dropout                                        read as what they mean
 
 Attributes with another value than the one that we compute with are refused. Where a shape is needed
 it is that of the annotated variables.
@@ -156,19 +156,6 @@ def _dropout(args: Args, values: Values, span: Span) -> Expr:
     return Tuple(args, span)
 
 
-def _filled(name: str, value: int) -> Callable[[Args, Values, Span], Expr]:
-    def read(args: Args, values: Values, span: Span) -> Expr:
-        _expect(name, args, 0, values, ("shape", "dtype"), span)
-        shape, dtype = values.get("shape"), values.get("dtype")
-        if not isinstance(shape, list) or not all(isinstance(dim, int) for dim in shape):
-            raise mistake(f"{name} takes a shape", span, f"found {shape!r}")
-        if dtype not in set(DType):
-            raise mistake(f"{name} takes an element type", span, f"found {dtype!r}")
-        return Constant(np.full(shape, value, DType(str(dtype)).numpy), span)
-
-    return read
-
-
 def _expect(
     name: str, args: Args, count: int, values: Values, known: tuple[str, ...], span: Span
 ) -> None:
@@ -182,7 +169,5 @@ def _expect(
 FOREIGN: Final[Mapping[str, Callable[[Args, Values, Span], Expr]]] = {
     "nn.batch_flatten": _batch_flatten,
     "nn.dropout": _dropout,
-    "zeros": _filled("zeros", 0),
-    "ones": _filled("ones", 1),
 }
 """Operators of TVM that are read as something else."""

@@ -129,6 +129,21 @@ def _scale_shift(_step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     return apply(Fn.FMA, read(0, index), read(1, (index[1],)), read(2, (index[1],)))
 
 
+def _filled(value: int) -> Rule:
+    def rule(step: Step, _index: tuple[Index, ...], _read: Read) -> Expr:
+        return Literal(value, step.result.dtype)
+
+    return rule
+
+
+def _full(_step: Step, _index: tuple[Index, ...], read: Read) -> Expr:
+    return read(0, ())
+
+
+def _full_like(_step: Step, _index: tuple[Index, ...], read: Read) -> Expr:
+    return read(1, ())
+
+
 def _divide(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     lhs = read_broadcast(step, 0, index, read)
     rhs = read_broadcast(step, 1, index, read)
@@ -172,6 +187,12 @@ RULES: Final[Mapping[str, Rule]] = {
     "nn.bias_add": _bias_add,
     "cast": _cast,
     "where": _where,
+    "zeros": _filled(0),
+    "ones": _filled(1),
+    "full": _full,
+    "zeros_like": _filled(0),
+    "ones_like": _filled(1),
+    "full_like": _full_like,
     "add": _binary(Fn.ADD),
     "subtract": _binary(Fn.SUBTRACT),
     "multiply": _binary(Fn.MULTIPLY),

@@ -22,6 +22,7 @@ from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.cast import CastAttrs
+from codesign.ops.collapse_sum import collapsed_axes
 from codesign.ops.image.resize2d import ResizeAttrs, nearest, source_places
 from codesign.ops.nn.batch_norm import BatchNormAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
@@ -30,6 +31,7 @@ from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
 from codesign.ops.reduce import ArgReduceAttrs, ReduceAttrs
+from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.split import SplitAttrs
 from codesign.ops.strided_slice import StridedSliceAttrs, slices
 from codesign.ops.table import operator
@@ -65,7 +67,8 @@ class _Writer:
         inputs = tuple(self.known.get(value, value) for value in step.inputs)
         step = Step(step.operator, step.attrs, inputs, step.result, step.span, step.field)
         self._source = step
-        if inputs and all(value.constant is not None for value in inputs):
+        is_known = all(value.constant is not None for value in inputs)
+        if inputs and is_known and step.operator != "full":
             size = int(np.prod(step.result.shape))
             if size <= _FOLD_LIMIT:
                 self.known[step.result] = _evaluated(step)
@@ -177,6 +180,24 @@ def _strided_slice(writer: _Writer, step: Step) -> Value:
         strides.append(stride)
     piece = SliceAttrs(begin=tuple(begins), step=tuple(strides))
     return writer.call("cpu.slice", (x,), step.result, piece)
+
+
+def _reshape(writer: _Writer, step: Step) -> Value:
+    shape = ReshapeAttrs(shape=step.result.shape)
+    return writer.call("reshape", step.inputs[:1], step.result, shape)
+
+
+def _collapse_sum(writer: _Writer, step: Step) -> Value:
+    data = step.inputs[0]
+    axes = collapsed_axes(data.shape, step.result.shape)
+    if not axes:
+        return data
+    kept = tuple(1 if axis in axes else dim for axis, dim in enumerate(data.shape))
+    over = ReduceAttrs(axis=axes, keepdims=True)
+    total = writer.call("sum", (data,), Value(kept, data.dtype), over)
+    if kept == step.result.shape:
+        return total
+    return writer.call("reshape", (total,), step.result, ReshapeAttrs(shape=step.result.shape))
 
 
 def _batch_norm(writer: _Writer, step: Step) -> Value | None:
@@ -334,6 +355,10 @@ _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
     "nn.conv2d_transpose": _conv2d_transpose,
     "image.resize2d": _resize,
     "qnn.requantize": _requantize,
+    "expand_dims": _reshape,
+    "squeeze": _reshape,
+    "collapse_sum_to": _collapse_sum,
+    "collapse_sum_like": _collapse_sum,
     "take": _by_axis,
     "gather_elements": _by_axis,
     "gather_nd": _gather_nd,

@@ -10,11 +10,21 @@ from codesign.compiler.lower.graph import Step
 from codesign.compiler.lower.rule import Read, Rule, attrs_of, broadcast_index
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Attrs
-from codesign.ir.tensor.compute import Expr, Fn, Guarded, Literal, apply, convert
+from codesign.ir.tensor.compute import (
+    Apply,
+    Expr,
+    Fn,
+    Guarded,
+    Literal,
+    Position,
+    apply,
+    convert,
+)
 from codesign.ir.tensor.index import Index, element, flatten, unflatten
 from codesign.ir.tensor.uses import axes_of
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.nn.pad import PadAttrs
+from codesign.ops.one_hot import OneHotAttrs
 from codesign.ops.transpose import TransposeAttrs
 
 
@@ -131,6 +141,13 @@ def _gather_nd(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     return read(0, (*places, *index[len(over) :]))
 
 
+def _one_hot(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    axis = attrs_of(step, OneHotAttrs).axis % len(index)
+    told = convert(read(0, (*index[:axis], *index[axis + 1 :])), DType.INT64)
+    is_here = apply(Fn.EQUAL, told, Position(index[axis]), dtype=DType.BOOL)
+    return Apply(Fn.SELECT, (is_here, read(1, ()), read(2, ())), step.result.dtype)
+
+
 def _table(read: Read, number: int, index: Index) -> Index:
     return element(read(number, (index,)), axes_of((index,)))
 
@@ -163,6 +180,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "cpu.slice": _slice,
     "nn.pad": _pad,
     "cpu.dilate": _dilate,
+    "one_hot": _one_hot,
     "take": _take,
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,
