@@ -13,7 +13,7 @@ from typing import Final, final
 
 from codesign.compiler.quantization import QuantizationConfig
 from codesign.diagnostics import CodesignError
-from experiments.networks import direction, orientation, resnet18
+from experiments.networks import direction, mobilenet, orientation, resnet18
 from experiments.networks.digits import data as digits
 from experiments.networks.efficientnet import data as efficientnet
 from experiments.networks.efficientnet.photographs import PHOTOGRAPHS
@@ -151,6 +151,18 @@ NETWORKS: Final[tuple[Network, ...]] = (
         input_shape=(1, 3, resnet18.SIDE, resnet18.SIDE),
         classes=None,
         model_file=resnet18.model_file,
+        samples=resnet18.samples,
+        is_trained=False,
+        runs_on_rtl=False,
+    ),
+    Network(
+        name="mobilenet",
+        title="MobileNet-V1, seeded weights",
+        licence="Apache-2.0",
+        input_name="image",
+        input_shape=(1, 3, resnet18.SIDE, resnet18.SIDE),
+        classes=None,
+        model_file=mobilenet.model_file,
         samples=resnet18.samples,
         is_trained=False,
         runs_on_rtl=False,

@@ -6,6 +6,7 @@ Source: He et al., Deep Residual Learning for Image Recognition (CVPR 2016), tab
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, final
@@ -13,7 +14,7 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from experiments.networks.packages import BUILD
 from experiments.networks.samples import Samples, Split
@@ -26,8 +27,8 @@ _BLOCKS: Final = 2
 
 @final
 @dataclass(kw_only=True)
-class _Graph:
-    """Nodes and weights as they are added; names are positions in the network."""
+class SeededGraph:
+    """Nodes and seeded weights as they are added; names are positions in the network."""
 
     rng: np.random.Generator
     nodes: list[NodeProto] = field(default_factory=list)
@@ -41,8 +42,19 @@ class _Graph:
         self.weights.append(numpy_helper.from_array(value.astype(np.float32), name))
         return name
 
-    def conv_norm(self, source: str, name: str, shape: tuple[int, int, int], stride: int) -> str:
-        """Append a convolution of `shape` (out, in, kernel) and its batch normalisation."""
+    def limits(self, low: float, high: float) -> tuple[str, str]:
+        """Return the names of two scalars, the limits of a Clip."""
+        names = f"limit.{low:g}", f"limit.{high:g}"
+        known = {each.name for each in self.weights}
+        for name, value in zip(names, (low, high), strict=True):
+            if name not in known:
+                self.weight(name, np.array(value))
+        return names
+
+    def conv_norm(
+        self, source: str, name: str, shape: tuple[int, int, int], stride: int, groups: int = 1
+    ) -> str:
+        """Append a convolution of `shape` (out, in of a group, kernel) and its normalisation."""
         cout, cin, kernel = shape
         deviation = np.sqrt(2 / (cin * kernel * kernel))
         weight = self.rng.normal(0, deviation, (cout, cin, kernel, kernel))
@@ -53,6 +65,7 @@ class _Graph:
             kernel_shape=[kernel, kernel],
             strides=[stride, stride],
             pads=[kernel // 2] * 4,
+            **({"group": groups} if groups > 1 else {}),
         )
         statistics = {
             "scale": self.rng.uniform(0.4, 0.8, cout),
@@ -74,10 +87,21 @@ class _Graph:
         total = self.add("Add", [second, short], f"{name}.add")
         return self.add("Relu", [total], f"{name}.relu")
 
+    def model(self, name: str, source: ValueInfoProto, result: ValueInfoProto) -> onnx.ModelProto:
+        """Return the network, checked."""
+        model = helper.make_model(
+            helper.make_graph(self.nodes, name, [source], [result], self.weights),
+            opset_imports=[helper.make_opsetid("", 17)],
+            producer_name="codesign",
+            ir_version=8,
+        )
+        onnx.checker.check_model(model)
+        return model
+
 
 def to_onnx(seed: int = SEED) -> onnx.ModelProto:
     """Return the network; the same seed gives the same bytes."""
-    graph = _Graph(rng=np.random.default_rng(seed))
+    graph = SeededGraph(rng=np.random.default_rng(seed))
     x = graph.add("Relu", [graph.conv_norm("image", "stem", (64, 3, 7), 2)], "stem.relu")
     x = graph.add("MaxPool", [x], "stem.pool", kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
     cin = 64
@@ -89,29 +113,24 @@ def to_onnx(seed: int = SEED) -> onnx.ModelProto:
     weight = graph.weight("dense.weight", graph.rng.normal(0, 0.05, (1000, cin)))
     bias = graph.weight("dense.bias", graph.rng.normal(0, 0.05, 1000))
     graph.add("Gemm", [x, weight, bias], "logits", transB=1)
-    model = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            "resnet18",
-            [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIDE, SIDE])],
-            [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, 1000])],
-            graph.weights,
-        ),
-        opset_imports=[helper.make_opsetid("", 17)],
-        producer_name="codesign",
-        ir_version=8,
+    return graph.model(
+        "resnet18",
+        helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIDE, SIDE]),
+        helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, 1000]),
     )
-    onnx.checker.check_model(model)
-    return model
 
 
 def model_file(build: Path = BUILD) -> Path:
     """Return the path of the ONNX file, writing it where it is not there yet."""
-    path = build / "resnet18.onnx"
+    return save_once(build / "resnet18.onnx", to_onnx)
+
+
+def save_once(path: Path, make: Callable[[], onnx.ModelProto]) -> Path:
+    """Write a network to `path` where there is none yet; return the path."""
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
-        onnx.save(to_onnx(), partial)
+        onnx.save(make(), partial)
         partial.replace(path)
     return path
 
