@@ -44,7 +44,7 @@ def _checked(name: str, indices: Array, length: int) -> Array:
 
 
 def _take_relation(call: Call, types: tuple[Type, ...]) -> Type:
-    data, indices = static_tensors(call, types, 2)
+    data, indices = tensors(call, types, 2)
     require_dtype(call, indices, INTEGERS, "index tensor")
     axis = normal_axis(call, attributes(call, AxisAttrs).axis, len(data.shape))
     shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])

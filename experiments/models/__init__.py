@@ -1,0 +1,1 @@
+"""Recurrent and tree-shaped networks written as recursive Relay, with seeded weights."""
