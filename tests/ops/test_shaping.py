@@ -16,6 +16,8 @@ from codesign.ir.relay.types import UNKNOWN, TensorType, Type
 from codesign.ops.collapse_sum import CollapseSumAttrs
 from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
 from codesign.ops.filled import FilledAttrs, FullAttrs
+from codesign.ops.layout_transform import LayoutTransformAttrs
+from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.one_hot import OneHotAttrs
 from codesign.ops.table import OPERATORS, call
 
@@ -94,3 +96,40 @@ def test_mistakes_name_what_is_wrong(
 ) -> None:
     with pytest.raises(CodesignError, match=message):
         _type(name, *types, attrs=attrs)
+
+
+def test_a_block_holds_neighbouring_channels() -> None:
+    data = np.arange(2 * 8 * 3 * 5).reshape(2, 8, 3, 5)
+    attrs = LayoutTransformAttrs(src_layout="NCHW", dst_layout="NCHW4c")
+    found = _value("layout_transform", data, attrs)
+    assert found.shape == (2, 2, 3, 5, 4)
+    for n, c, h, w in np.ndindex(data.shape):
+        assert found[n, c // 4, h, w, c % 4] == data[n, c, h, w]
+
+
+def test_reshape_like_replaces_the_axes_that_are_named() -> None:
+    attrs = ReshapeLikeAttrs(lhs_begin=1, lhs_end=2, rhs_begin=0, rhs_end=2)
+    assert _type("reshape_like", _tensor(5, 6), _tensor(2, 3, 9), attrs=attrs) == _tensor(5, 2, 3)
+
+
+@pytest.mark.parametrize("text", ["NCHWC", "NCHWc", "NC8cHW8c", "NCHW0c", "nchw", "NHW8c", "N CHW"])
+def test_what_is_no_layout_is_refused(text: str) -> None:
+    attrs = LayoutTransformAttrs(src_layout="NCHW", dst_layout=text)
+    with pytest.raises(CodesignError, match="has no such layout"):
+        _type("layout_transform", _tensor(1, 8, 2, 2), attrs=attrs)
+
+
+@pytest.mark.parametrize(
+    ("shape", "source", "target", "message"),
+    [
+        ((1, 6, 2, 2), "NCHW", "NCHW4c", "axis C has length 6, its block 4"),
+        ((1, 6, 2), "NCHW", "NHWC", "takes a tensor in its layout"),
+        ((1, 2, 2, 2, 3), "NCHW4c", "NCHW", "takes blocks of their length"),
+    ],
+)
+def test_layouts_that_do_not_fit_are_refused(
+    shape: tuple[int, ...], source: str, target: str, message: str
+) -> None:
+    attrs = LayoutTransformAttrs(src_layout=source, dst_layout=target)
+    with pytest.raises(CodesignError, match=message):
+        _type("layout_transform", _tensor(*shape), attrs=attrs)

@@ -18,6 +18,8 @@ from codesign.ops.collapse_sum import CollapseSumAttrs
 from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
 from codesign.ops.filled import FilledAttrs, FullAttrs
 from codesign.ops.image.resize2d import ResizeAttrs
+from codesign.ops.layout_transform import LayoutTransformAttrs
+from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.activations import HardSigmoidAttrs, LeakyReluAttrs
 from codesign.ops.nn.batch_norm import BatchNormAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
@@ -312,6 +314,23 @@ def _one_hot(rng: Rng) -> Case:
     return Case((rng.integers(-2, 6, (2, 3)), floats(rng), floats(rng)), attrs)
 
 
+def _reshape_like(rng: Rng) -> Case:
+    attrs = ReshapeLikeAttrs(lhs_begin=1, lhs_end=-1, rhs_begin=-2)
+    if rng.integers(0, 2):
+        return Case((floats(rng, 2, 6, 5), floats(rng, 7, 3, 2)), attrs)
+    return Case((floats(rng, 2, 6), floats(rng, 3, 4)), ReshapeLikeAttrs())
+
+
+def _layout_transform(rng: Rng) -> Case:
+    layouts = {
+        "NCHW": (2, 8, 3, 5), "NHWC": (2, 3, 5, 8), "NCHW4c": (2, 2, 3, 5, 4),
+        "HWCN": (3, 5, 8, 2), "NHWC2c": (2, 3, 5, 4, 2), "2cCNHW1n": (2, 4, 2, 3, 5, 1),
+    }  # fmt: skip
+    source, target = rng.choice(sorted(layouts), 2)
+    attrs = LayoutTransformAttrs(src_layout=str(source), dst_layout=str(target))
+    return Case((floats(rng, *layouts[str(source)]),), attrs)
+
+
 def _fixed(attrs: Attrs | None, *shapes: tuple[int, ...]) -> Callable[[Rng], Case]:
     return lambda rng: Case(tuple(floats(rng, *shape) for shape in shapes), attrs)
 
@@ -352,6 +371,10 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "collapse_sum_to": _collapse_sum_to,
     "collapse_sum_like": _collapse_sum_like,
     "one_hot": _one_hot,
+    "reshape_like": _reshape_like,
+    "broadcast_to_like": lambda rng: Case((floats(rng, 3, 1), floats(rng, 2, 3, 4))),
+    "cast_like": lambda rng: Case((floats(rng, 2, 3), int8s(rng, 1))),
+    "layout_transform": _layout_transform,
     "take": _take,
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,

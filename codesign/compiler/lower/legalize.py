@@ -9,11 +9,11 @@ Names that begin with `cpu.` exist between here and the rules only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Final, final
 
 import numpy as np
 
+from codesign.compiler.lower import shaping
 from codesign.compiler.lower.graph import Check, Graph, Step, Value
 from codesign.compiler.lower.movement import DilateAttrs, SliceAttrs
 from codesign.compiler.lower.quantized import DOUBLE_BITS, NARROW_BITS, ExactScaleAttrs
@@ -22,7 +22,6 @@ from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.cast import CastAttrs
-from codesign.ops.collapse_sum import collapsed_axes
 from codesign.ops.image.resize2d import ResizeAttrs, nearest, source_places
 from codesign.ops.nn.batch_norm import BatchNormAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
@@ -31,9 +30,6 @@ from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
 from codesign.ops.reduce import ArgReduceAttrs, ReduceAttrs
-from codesign.ops.reshape import ReshapeAttrs
-from codesign.ops.split import SplitAttrs
-from codesign.ops.strided_slice import StridedSliceAttrs, slices
 from codesign.ops.table import operator
 
 _FOLD_LIMIT: Final = 1 << 24
@@ -153,51 +149,6 @@ def _argmax(writer: _Writer, step: Step) -> Value:
     over = ReduceAttrs(axis=(axis,), keepdims=True)
     greatest = writer.call("max", (x,), _kept(x, axis), over)
     return writer.call("cpu.argmax", (x, greatest), step.result, step.attrs)
-
-
-def _split(writer: _Writer, step: Step) -> Value:
-    (x,) = step.inputs
-    attrs = attrs_of(step, SplitAttrs)
-    axis = attrs.axis % len(x.shape)
-    where = attrs.indices_or_sections
-    if isinstance(where, int):
-        begin = step.field * (x.shape[axis] // where)
-    else:
-        begin = [first for first, _ in pairwise((0, *where, x.shape[axis]))][step.field]
-    starts = tuple(begin if i == axis else 0 for i in range(len(x.shape)))
-    piece = SliceAttrs(begin=starts, step=(1,) * len(x.shape))
-    return writer.call("cpu.slice", (x,), step.result, piece)
-
-
-def _strided_slice(writer: _Writer, step: Step) -> Value:
-    (x,) = step.inputs
-    begins, strides = [], []
-    for each, size in zip(
-        slices(attrs_of(step, StridedSliceAttrs), len(x.shape)), x.shape, strict=True
-    ):
-        begin, _, stride = each.indices(size)
-        begins.append(begin)
-        strides.append(stride)
-    piece = SliceAttrs(begin=tuple(begins), step=tuple(strides))
-    return writer.call("cpu.slice", (x,), step.result, piece)
-
-
-def _reshape(writer: _Writer, step: Step) -> Value:
-    shape = ReshapeAttrs(shape=step.result.shape)
-    return writer.call("reshape", step.inputs[:1], step.result, shape)
-
-
-def _collapse_sum(writer: _Writer, step: Step) -> Value:
-    data = step.inputs[0]
-    axes = collapsed_axes(data.shape, step.result.shape)
-    if not axes:
-        return data
-    kept = tuple(1 if axis in axes else dim for axis, dim in enumerate(data.shape))
-    over = ReduceAttrs(axis=axes, keepdims=True)
-    total = writer.call("sum", (data,), Value(kept, data.dtype), over)
-    if kept == step.result.shape:
-        return total
-    return writer.call("reshape", (total,), step.result, ReshapeAttrs(shape=step.result.shape))
 
 
 def _batch_norm(writer: _Writer, step: Step) -> Value | None:
@@ -344,21 +295,16 @@ def _divide(writer: _Writer, step: Step) -> None:
 
 
 _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
+    **shaping.REWRITES,
     "nn.softmax": _softmax,
     "nn.log_softmax": _softmax,
     "mean": _mean,
     "argmax": _argmax,
-    "split": _split,
-    "strided_slice": _strided_slice,
     "nn.batch_norm": _batch_norm,
     "nn.avg_pool2d": _avg_pool,
     "nn.conv2d_transpose": _conv2d_transpose,
     "image.resize2d": _resize,
     "qnn.requantize": _requantize,
-    "expand_dims": _reshape,
-    "squeeze": _reshape,
-    "collapse_sum_to": _collapse_sum,
-    "collapse_sum_like": _collapse_sum,
     "take": _by_axis,
     "gather_elements": _by_axis,
     "gather_nd": _gather_nd,

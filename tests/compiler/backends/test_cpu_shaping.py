@@ -13,7 +13,8 @@ from tests.support.operator_cases import CASES
 
 NAMES = [
     "full", "zeros_like", "ones_like", "full_like", "expand_dims", "squeeze", "collapse_sum_to",
-    "collapse_sum_like", "one_hot",
+    "collapse_sum_like", "one_hot", "reshape_like", "broadcast_to_like", "cast_like",
+    "layout_transform",
 ]  # fmt: skip
 
 
@@ -28,7 +29,7 @@ def _agree(found: Array, expected: Array) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_compiled_operator_equals_its_reference(name: str) -> None:
     rng = np.random.default_rng(17)
-    for _ in range(4):
+    for _ in range(6):
         case = CASES[name](rng)
         arrays = [each for each in case.args if not isinstance(each, tuple)]
         _agree(

@@ -1,0 +1,134 @@
+"""Operators on shapes and layouts, said by reshape, transpose, sums and slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Final, Protocol, TypeAlias
+
+from codesign.compiler.lower.graph import Step, Value
+from codesign.compiler.lower.movement import SliceAttrs
+from codesign.compiler.lower.rule import attrs_of
+from codesign.ir.relay.expr import Attrs
+from codesign.ops.cast import CastAttrs
+from codesign.ops.collapse_sum import collapsed_axes
+from codesign.ops.layout import Layout
+from codesign.ops.layout_transform import LayoutTransformAttrs
+from codesign.ops.reduce import ReduceAttrs
+from codesign.ops.reshape import ReshapeAttrs
+from codesign.ops.split import SplitAttrs
+from codesign.ops.strided_slice import StridedSliceAttrs, slices
+from codesign.ops.transpose import TransposeAttrs
+
+
+class Writer(Protocol):
+    """Appends steps to the graph that is being made."""
+
+    def call(
+        self, name: str, inputs: tuple[Value, ...], like: Value, attrs: Attrs | None = None
+    ) -> Value:
+        """Append a step whose result has the shape and type of `like`."""
+        ...
+
+
+Rewrite: TypeAlias = Callable[[Writer, Step], Value]
+
+
+def _reshape(writer: Writer, step: Step) -> Value:
+    return _reshaped(writer, step.inputs[0], step.result.shape)
+
+
+def _reshaped(writer: Writer, value: Value, shape: tuple[int, ...]) -> Value:
+    if value.shape == shape:
+        return value
+    like = Value(shape, value.dtype)
+    return writer.call("reshape", (value,), like, ReshapeAttrs(shape=shape))
+
+
+def _transposed(writer: Writer, value: Value, axes: list[int]) -> Value:
+    if axes == sorted(axes):
+        return value
+    like = Value(tuple(value.shape[axis] for axis in axes), value.dtype)
+    return writer.call("transpose", (value,), like, TransposeAttrs(axes=tuple(axes)))
+
+
+def _collapse_sum(writer: Writer, step: Step) -> Value:
+    data = step.inputs[0]
+    axes = collapsed_axes(data.shape, step.result.shape)
+    if not axes:
+        return data
+    kept = tuple(1 if axis in axes else dim for axis, dim in enumerate(data.shape))
+    over = ReduceAttrs(axis=axes, keepdims=True)
+    total = writer.call("sum", (data,), Value(kept, data.dtype), over)
+    return _reshaped(writer, total, step.result.shape)
+
+
+def _broadcast_to_like(writer: Writer, step: Step) -> Value:
+    return writer.call("broadcast_to", step.inputs[:1], step.result)
+
+
+def _cast_like(writer: Writer, step: Step) -> Value:
+    attrs = CastAttrs(dtype=step.result.dtype)
+    return writer.call("cast", step.inputs[:1], step.result, attrs)
+
+
+def _layout_transform(writer: Writer, step: Step) -> Value:
+    (data,) = step.inputs
+    attrs = attrs_of(step, LayoutTransformAttrs)
+    source, target = Layout.of(attrs.src_layout), Layout.of(attrs.dst_layout)
+    axes = source.axes
+    joined = [place for axis in axes for place in source.places(axis)]
+    moved = _transposed(writer, data, joined)
+    split = [part for axis in axes for part in target.pieces(axis)]
+    plain = dict(zip(axes, source.plain_shape(tuple(axes), data.shape), strict=True))
+    lengths = target.stored_shape(tuple(axes), tuple(plain.values()))
+    by_part = dict(zip(target.parts, lengths, strict=True))
+    apart = _reshaped(writer, moved, tuple(_length(by_part[part]) for part in split))
+    return _transposed(writer, apart, [split.index(part) for part in target.parts])
+
+
+def _length(dim: object) -> int:
+    assert isinstance(dim, int), "what is lowered has known lengths"
+    return dim
+
+
+def _split(writer: Writer, step: Step) -> Value:
+    (x,) = step.inputs
+    attrs = attrs_of(step, SplitAttrs)
+    axis = attrs.axis % len(x.shape)
+    where = attrs.indices_or_sections
+    if isinstance(where, int):
+        begin = step.field * (x.shape[axis] // where)
+    else:
+        begin = [first for first, _ in pairwise((0, *where, x.shape[axis]))][step.field]
+    starts = tuple(begin if i == axis else 0 for i in range(len(x.shape)))
+    piece = SliceAttrs(begin=starts, step=(1,) * len(x.shape))
+    return writer.call("cpu.slice", (x,), step.result, piece)
+
+
+def _strided_slice(writer: Writer, step: Step) -> Value:
+    (x,) = step.inputs
+    begins, strides = [], []
+    for each, size in zip(
+        slices(attrs_of(step, StridedSliceAttrs), len(x.shape)), x.shape, strict=True
+    ):
+        begin, _, stride = each.indices(size)
+        begins.append(begin)
+        strides.append(stride)
+    piece = SliceAttrs(begin=tuple(begins), step=tuple(strides))
+    return writer.call("cpu.slice", (x,), step.result, piece)
+
+
+REWRITES: Final[Mapping[str, Rewrite]] = {
+    "expand_dims": _reshape,
+    "squeeze": _reshape,
+    "reshape_like": _reshape,
+    "collapse_sum_to": _collapse_sum,
+    "collapse_sum_like": _collapse_sum,
+    "broadcast_to_like": _broadcast_to_like,
+    "cast_like": _cast_like,
+    "layout_transform": _layout_transform,
+    "split": _split,
+    "strided_slice": _strided_slice,
+}
+"""What each operator becomes."""
