@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TypeAlias, final
 
 from codesign.dtypes import Array
-from codesign.ir.relay.expr import Attrs, Call
+from codesign.ir.relay.expr import Attrs, Call, Expr
 from codesign.ir.relay.types import Type
 
 Relation: TypeAlias = Callable[[Call, tuple[Type, ...]], Type]
@@ -26,6 +26,37 @@ by name.
 
 Work: TypeAlias = Callable[[Call, tuple[Type, ...], Type], int]
 """`(call, argument types, result type) -> arithmetic operations`; moving data is none."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward:
+    """A call as its gradient rule sees it: what goes in, what comes out, and their types.
+
+    `args` and `result` stand for values that are computed already; a rule may use them freely.
+    """
+
+    attrs: Attrs | None
+    args: tuple[Expr, ...]
+    types: tuple[Type, ...]
+    result: Expr
+    result_type: Type
+
+
+Gradient: TypeAlias = Callable[[Forward, Expr], tuple[Expr | None, ...]]
+"""`(call, adjoint of its result) -> adjoint of each argument`, in Relay, made of operators.
+
+An adjoint has the type of what it belongs to; that of a tuple is a tuple. None says that nothing
+flows back into the argument: it has no influence, or only by jumps.
+"""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NotDifferentiable:
+    """The operator has no gradient, for a reason that the user reads."""
+
+    reason: str
 
 
 class Fusion(IntEnum):
@@ -70,3 +101,4 @@ class Operator:
     accel: OnUnit | NotOnAccelerator
     work: Work
     attrs: type[Attrs] | None = None
+    gradient: Gradient | NotDifferentiable = NotDifferentiable("no rule is written for it")

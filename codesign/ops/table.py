@@ -9,7 +9,7 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
@@ -36,6 +36,7 @@ from codesign.ops import (
     transpose,
     unary,
 )
+from codesign.ops.gradients.table import GRADIENTS
 from codesign.ops.image import resize2d
 from codesign.ops.nn import (
     activations,
@@ -43,6 +44,7 @@ from codesign.ops.nn import (
     bias_add,
     conv2d,
     conv2d_transpose,
+    cross_entropy,
     dense,
     pad,
     pool2d,
@@ -85,6 +87,7 @@ _ROWS: Final = (
     batch_norm.OPERATOR,
     *pool2d.OPERATORS,
     *softmax.OPERATORS,
+    *cross_entropy.OPERATORS,
     *activations.OPERATORS,
     pad.OPERATOR,
     *qnn_quantize.OPERATORS,
@@ -97,7 +100,14 @@ _ROWS: Final = (
     qnn_sum_pool2d.OPERATOR,
 )
 
-OPERATORS: Final[Mapping[str, Operator]] = MappingProxyType({row.name: row for row in _ROWS})
+
+def _with_gradient(row: Operator) -> Operator:
+    return replace(row, gradient=GRADIENTS[row.name]) if row.name in GRADIENTS else row
+
+
+OPERATORS: Final[Mapping[str, Operator]] = MappingProxyType(
+    {row.name: _with_gradient(row) for row in _ROWS}
+)
 """Every operator by name."""
 
 assert len(OPERATORS) == len(_ROWS), "two operators have one name"

@@ -331,6 +331,11 @@ def _layout_transform(rng: Rng) -> Case:
     return Case((floats(rng, *layouts[str(source)]),), attrs)
 
 
+def _rows_of_shares(rng: Rng) -> Case:
+    predictions, targets = (np.abs(floats(rng, 3, 5)) + np.float32(0.1) for _ in range(2))
+    return Case((np.asarray(predictions), np.asarray(targets)))
+
+
 def _fixed(attrs: Attrs | None, *shapes: tuple[int, ...]) -> Callable[[Rng], Case]:
     return lambda rng: Case(tuple(floats(rng, *shape) for shape in shapes), attrs)
 
@@ -392,6 +397,8 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "nn.global_max_pool2d": _fixed(None, (2, 3, 4, 5)),
     "nn.softmax": _fixed(AxisAttrs(axis=1), (2, 3, 4)),
     "nn.log_softmax": _fixed(AxisAttrs(axis=-1), (2, 3, 4)),
+    "nn.cross_entropy": _rows_of_shares,
+    "nn.cross_entropy_with_logits": _rows_of_shares,
     "nn.hard_sigmoid": _fixed(HardSigmoidAttrs(alpha=0.3, beta=0.4), (2, 3)),
     "nn.leaky_relu": _fixed(LeakyReluAttrs(alpha=0.2), (2, 3)),
     "nn.prelu": _fixed(None, (2, 3, 4), (3,)),

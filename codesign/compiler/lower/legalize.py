@@ -134,6 +134,17 @@ def _softmax(writer: _Writer, step: Step) -> Value:
     return writer.call("subtract", (shifted, writer.call("log", (total,), row)), x)
 
 
+def _cross_entropy(writer: _Writer, step: Step) -> Value:
+    predictions, targets = step.inputs
+    logarithms = predictions
+    if step.operator == "nn.cross_entropy":
+        logarithms = writer.call("log", (predictions,), predictions)
+    terms = writer.call("multiply", (logarithms, targets), predictions)
+    total = writer.call("sum", (terms,), step.result, ReduceAttrs())
+    rows = constant_of(np.asarray(-predictions.shape[0], dtype=total.dtype.numpy))
+    return writer.call("divide", (total, rows), step.result)
+
+
 def _mean(writer: _Writer, step: Step) -> Value:
     (x,) = step.inputs
     axes = attrs_of(step, ReduceAttrs).axis or tuple(range(len(x.shape)))
@@ -298,6 +309,8 @@ _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
     **shaping.REWRITES,
     "nn.softmax": _softmax,
     "nn.log_softmax": _softmax,
+    "nn.cross_entropy": _cross_entropy,
+    "nn.cross_entropy_with_logits": _cross_entropy,
     "mean": _mean,
     "argmax": _argmax,
     "nn.batch_norm": _batch_norm,
