@@ -13,7 +13,7 @@ from codesign.compiler.backends.accel.match import (
     match_composites,
     operator_name,
 )
-from codesign.compiler.backends.accel.region import unit_of, why_not
+from codesign.compiler.backends.accel.region import takes_residuals, unit_of, why_not
 from codesign.compiler.partition.graph import graph_order
 from codesign.ir.relay.expr import Call, Expr, Tuple
 from codesign.ir.relay.types import Type
@@ -49,7 +49,8 @@ def assign(
     composites: dict[Expr, Composite] = {}
     units: dict[Expr, str] = {}
     reasons: dict[Expr, str] = {call: _reason(call) for call in calls}
-    for composite in match_composites(calls, use_counts(*results)):
+    found = match_composites(calls, use_counts(*results), residuals=takes_residuals(config))
+    for composite in found:
         reason = why_not(composite, types, config)
         if reason is None and operator_name(composite.main) == "reshape":
             reason = _follows(composite, composites)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeAlias, final
 
-from codesign.accel.config import Memory
-from codesign.accel.isa import Destination, Gemm, Vector, VectorOp, XSource
+import numpy as np
+
+from codesign.accel.config import VECTOR_LOOPS, Memory
+from codesign.accel.isa import Destination, Gemm, Vector, VectorOp, XSource, YSource
 from codesign.compiler.backends.accel.box import load_box, store_box
 from codesign.compiler.backends.accel.builder import Builder, strides
-from codesign.compiler.backends.accel.layer import GemmLayer
-from codesign.compiler.backends.accel.node import Node, tiles_at
+from codesign.compiler.backends.accel.layer import Epilogue, GemmLayer, Residual
+from codesign.compiler.backends.accel.node import Node, Region, tiles_at
 from codesign.compiler.backends.accel.pack import scaling_words
 from codesign.compiler.backends.accel.tile import GemmTiling
+from codesign.dtypes import Array
 
 Range: TypeAlias = tuple[int, int]
 
@@ -39,17 +42,16 @@ class _Tile:
 class _Addresses:
     weights: int
     params: int
+    step: int
     table: int | None
 
 
 def emit_gemm(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
     """Append the layer's instructions."""
-    config = builder.config
     weights = builder.constants.add(Memory.WGT, layer.weights)
-    words = scaling_words(layer.scaling, config.block_out)
-    params = builder.constants.add(Memory.PARAM, words)
+    params = builder.constants.add(Memory.PARAM, _parameter_words(layer, tiling.oc))
     _divide(builder, layer, tiling)
-    addresses = _Addresses(weights, params, builder.table(layer.epilogue))
+    addresses = _Addresses(weights, params, tiling.oc, builder.table(layer.epilogue))
     for tile in _tiles(layer, tiling):
         acc = builder.banks.take(math.prod(tile.extents))
         for part in ranges(layer.weights.shape[1], tiling.ic):
@@ -83,7 +85,8 @@ def _divide(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
     height, width = layer.window.extent((tiling.oh, tiling.ow))
     rings[Memory.INP].divide(tiling.ic * height * width)
     rings[Memory.OUT].divide(tiling.oc * tiling.oh * tiling.ow)
-    rings[Memory.PARAM].divide(tiling.oc)
+    rings[Memory.PARAM].divide(tiling.oc + (layer.residual is not None))
+    rings[Memory.VEC].divide(tiling.oc * tiling.oh * tiling.ow)
 
 
 def _multiply(
@@ -160,32 +163,19 @@ def _finish(
     config = builder.config
     oc, oh, ow = tile.extents
     count = oc * oh * ow
-    address = addresses.params + tile.channels[0] * config.beats(Memory.PARAM)
-    q = builder.constant(Memory.PARAM, address, tiles=oc)
+    q = _parameters(builder, layer, addresses, tile.channels)
     out = builder.rings[Memory.OUT].take((layer.name, "out"), count)
-    extents = (oc, oh * ow, 1, 1, 1)
-    steps = strides(extents, (oh * ow, 1, 0, 0, 0))
-    builder.vector(
-        Vector(
-            x_source=XSource.ACC,
-            extents=extents,
-            x=acc,
-            x_strides=steps,
-            dst=out,
-            dst_strides=steps,
-            requantize=True,
-            q=q,
-            q_strides=strides(extents, (1, 0, 0, 0, 0)),
-            op=VectorOp.PASS,
-            destination=Destination.OUT,
-            zero_point=layer.epilogue.zero_point,
-            low=layer.epilogue.low,
-            high=layer.epilogue.high,
-        ),
-        (tiles_at(Memory.ACC, acc, count), tiles_at(Memory.PARAM, q, oc)),
-        count,
-        addresses.table,
+    reads = (tiles_at(Memory.ACC, acc, count), tiles_at(Memory.PARAM, q, oc))
+    pass_over = _pass(tile, acc, out, layer.epilogue)
+    scaled = replace(
+        pass_over, requantize=True, q=q, q_strides=strides(pass_over.extents, (1, 0, 0, 0, 0))
     )
+    if layer.residual is None:
+        builder.vector(scaled, reads, count, addresses.table)
+    else:
+        _requantize_in_place(builder, layer.residual, scaled, reads, count)
+        last = replace(pass_over, requantize=True, q=q + oc)
+        _add_residual(builder, layer.residual, tile, last, addresses.table)
     builder.add(
         store_box(
             config,
@@ -197,3 +187,91 @@ def _finish(
             columns=tile.columns,
         )
     )
+
+
+def _pass(tile: _Tile, acc: int, out: int, epilogue: Epilogue) -> Vector:
+    """Return one pass over a tile's accumulators to `out`, without scaling."""
+    oc, oh, ow = tile.extents
+    extents = (oc, oh * ow, 1, 1, 1)
+    steps = strides(extents, (oh * ow, 1, 0, 0, 0))
+    return Vector(
+        op=VectorOp.PASS,
+        x_source=XSource.ACC,
+        extents=extents,
+        x=acc,
+        x_strides=steps,
+        dst=out,
+        dst_strides=steps,
+        destination=Destination.OUT,
+        zero_point=epilogue.zero_point,
+        low=epilogue.low,
+        high=epilogue.high,
+    )
+
+
+def _requantize_in_place(
+    builder: Builder, residual: Residual, scaled: Vector, reads: tuple[Region, ...], count: int
+) -> None:
+    """Append the passes that leave the layer's own result in its accumulators."""
+    scaled = replace(scaled, destination=Destination.ACC, dst=scaled.x, zero_point=0, low=0, high=0)
+    builder.vector(scaled, reads, count)
+    plain = replace(scaled, requantize=False, q=0, q_strides=(0,) * VECTOR_LOOPS)
+    for op, limit in ((VectorOp.MAX, residual.low), (VectorOp.MIN, residual.high)):
+        builder.vector(replace(plain, op=op, immediate=limit), reads[:1], count)
+
+
+def _add_residual(
+    builder: Builder, residual: Residual, tile: _Tile, last: Vector, table: int | None
+) -> None:
+    config = builder.config
+    count = math.prod(tile.extents)
+    vec = builder.rings[Memory.VEC].take((residual.source.name, "residual"), count)
+    builder.add(
+        load_box(
+            config,
+            Memory.VEC,
+            vec,
+            residual.source,
+            n=tile.n,
+            channels=tile.channels,
+            rows=tile.rows,
+            columns=tile.columns,
+        )
+    )
+    builder.vector(
+        replace(
+            last,
+            residual=True,
+            y_source=YSource.VEC,
+            y=vec,
+            y_strides=last.x_strides,
+            immediate=residual.multiplier,
+            vec_zero_point=residual.zero_point,
+        ),
+        (
+            tiles_at(Memory.ACC, last.x, count),
+            tiles_at(Memory.VEC, vec, count),
+            tiles_at(Memory.PARAM, last.q, 1),
+        ),
+        count,
+        table,
+    )
+
+
+def _parameter_words(layer: GemmLayer, oc: int) -> Array:
+    """Return param tiles in groups of `oc` channel tiles, each with the residual's behind it."""
+    block = layer.weights.shape[4]
+    words = scaling_words(layer.scaling, block)
+    if layer.residual is None:
+        return words
+    own = scaling_words(layer.residual.scaling, block)[:1]
+    return np.concatenate([part for a, b in ranges(len(words), oc) for part in (words[a:b], own)])
+
+
+def _parameters(builder: Builder, layer: GemmLayer, addresses: _Addresses, channels: Range) -> int:
+    """Return where the param tiles of a group of channels lie."""
+    extra = layer.residual is not None
+    group = channels[0] // addresses.step
+    tile = channels[0] + group * extra
+    address = addresses.params + tile * builder.config.beats(Memory.PARAM)
+    return builder.constant(Memory.PARAM, address, tiles=channels[1] - channels[0] + extra)

@@ -83,6 +83,25 @@ class Epilogue:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Residual:
+    """What a gemm layer adds to its own requantized result before the layer's epilogue.
+
+        half_even((own * m + (source - zero_point) * multiplier) / 2**shift)
+
+    where `own` is the requantized sum within `low` to `high`, free of its zero point, and
+    `scaling` holds m and shift.
+    """
+
+    source: TileTensor
+    low: int
+    high: int
+    scaling: Scaling
+    zero_point: int
+    multiplier: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GemmLayer:
     """A convolution or product of matrices on the array.
 
@@ -101,6 +120,7 @@ class GemmLayer:
     scaling: Scaling
     epilogue: Epilogue
     macs: int
+    residual: Residual | None = None
 
 
 @final

@@ -15,6 +15,7 @@ from codesign.compiler.backends.accel.layer import (
     Layer,
     LookupLayer,
     MultiplyLayer,
+    Residual,
     Scaling,
     TileTensor,
     Window,
@@ -53,7 +54,8 @@ def lower(
     main = composite.main
     match main.attrs:
         case QConv2DAttrs():
-            return _convolution(composite, types, config, name, (sources[0], result), patches)
+            layer = _convolution(composite, types, config, name, (sources[0], result), patches)
+            return layer if composite.add is None else _with_residual(composite, layer, sources)
         case QDenseAttrs():
             return _dense(composite, types, config, name, (sources[0], result))
         case QSumPool2DAttrs() as attrs:
@@ -160,6 +162,38 @@ def _convolution(
         scaling=scaling,
         epilogue=_epilogue(composite),
         macs=macs,
+    )
+
+
+def _with_residual(
+    composite: Composite, layer: Layer, sources: tuple[TileTensor, ...]
+) -> GemmLayer:
+    attrs = composite.add.attrs if composite.add is not None else None
+    if not isinstance(attrs, QAddAttrs) or not isinstance(layer, GemmLayer):
+        raise InternalError("a residual is added to what the array computes")
+    own = layer.epilogue
+    left = (attrs.lhs_multiplier, attrs.lhs_zero_point)
+    right = (attrs.rhs_multiplier, attrs.rhs_zero_point)
+    swapped = composite.add is not None and composite.add.args[0] is not composite.requantize
+    (multiplier, zero_point), (other, other_zero) = (right, left) if swapped else (left, right)
+    block = layer.weights.shape[4]
+    bias = own.zero_point - zero_point
+    return replace(
+        layer,
+        residual=Residual(
+            source=sources[-1],
+            low=own.low - own.zero_point,
+            high=own.high - own.zero_point,
+            scaling=_uniform(bias, multiplier, attrs.shift, block),
+            zero_point=other_zero,
+            multiplier=other,
+        ),
+        epilogue=Epilogue(
+            zero_point=attrs.zero_point,
+            low=attrs.minimum,
+            high=attrs.maximum,
+            table=_table(composite),
+        ),
     )
 
 

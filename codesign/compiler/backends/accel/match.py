@@ -1,6 +1,7 @@
 """Groups of calls that the accelerator runs as one layer.
 
     requantize(qnn.conv2d | qnn.dense | qnn.sum_pool2d)        [lookup]
+    qnn.add(requantize(qnn.conv2d), anything)                  [lookup]
     qnn.add | qnn.multiply | nn.max_pool2d | qnn.lookup        [lookup]
     reshape                                                    moves nothing
 A dense takes the reshape before it along: it becomes a convolution over the whole plane.
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef
+from codesign.ops.qnn.conv2d import QConv2DAttrs
 
 SUMS: Final = frozenset({"qnn.conv2d", "qnn.dense", "qnn.sum_pool2d"})
 SINGLE: Final = frozenset({"qnn.add", "qnn.multiply", "nn.max_pool2d"})
@@ -26,24 +28,25 @@ Uses: TypeAlias = Mapping[Expr, int]
 class Composite:
     """Calls that make one layer: the main one, what requantizes its sums, a table on its result.
 
-    `flatten` is the reshape that a dense takes along; `data` are the operands that are not
-    constants.
+    `add` sums the requantized result with a residual; `flatten` is the reshape that a dense takes
+    along; `data` are the operands that are not constants, the residual last.
     """
 
     main: Call
     requantize: Call | None = None
+    add: Call | None = None
     lookup: Call | None = None
     flatten: Call | None = None
 
     @property
     def root(self) -> Call:
         """The call whose value is the layer's."""
-        return self.lookup or self.requantize or self.main
+        return self.lookup or self.add or self.requantize or self.main
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """All calls, in order."""
-        every = (self.flatten, self.main, self.requantize, self.lookup)
+        every = (self.flatten, self.main, self.requantize, self.add, self.lookup)
         return tuple(call for call in every if call is not None)
 
     @property
@@ -51,7 +54,16 @@ class Composite:
         """The operands that come from outside and are not constants."""
         if self.flatten is not None:
             return self.flatten.args
-        return tuple(arg for arg in self.main.args if not isinstance(arg, Constant))
+        own = tuple(arg for arg in self.main.args if not isinstance(arg, Constant))
+        return own if self.residual is None else (*own, self.residual)
+
+    @property
+    def residual(self) -> Expr | None:
+        """The operand that `add` sums with the layer's own result."""
+        if self.add is None:
+            return None
+        lhs, rhs = self.add.args
+        return rhs if lhs is self.requantize else lhs
 
 
 def operator_name(expr: Expr) -> str | None:
@@ -63,14 +75,19 @@ def operator_name(expr: Expr) -> str | None:
             return None
 
 
-def match_composites(calls: Sequence[Call], uses: Uses) -> tuple[Composite, ...]:
-    """Return disjoint composites over calls in topological order, in the order of their roots."""
+def match_composites(
+    calls: Sequence[Call], uses: Uses, *, residuals: bool
+) -> tuple[Composite, ...]:
+    """Return disjoint composites over calls in topological order, in the order of their roots.
+
+    With `residuals`, a convolution takes the sum with another tensor along.
+    """
     taken: set[Call] = set()
     found: list[tuple[int, Composite]] = []
     users = _single_users(calls, uses)
     position = {call: index for index, call in enumerate(calls)}
     for call in calls:
-        composite = _composite(call, uses, users)
+        composite = _composite(call, uses, users, residuals=residuals)
         if composite is None or any(each in taken for each in composite.calls):
             continue
         taken.update(composite.calls)
@@ -82,7 +99,9 @@ def _single_users(calls: Sequence[Call], uses: Uses) -> dict[Expr, Call]:
     return {arg: call for call in calls for arg in call.args if uses[arg] == 1}
 
 
-def _composite(call: Call, uses: Uses, users: dict[Expr, Call]) -> Composite | None:
+def _composite(
+    call: Call, uses: Uses, users: dict[Expr, Call], *, residuals: bool
+) -> Composite | None:
     name = operator_name(call)
     if name in SUMS:
         requantize = users.get(call)
@@ -90,9 +109,10 @@ def _composite(call: Call, uses: Uses, users: dict[Expr, Call]) -> Composite | N
             return None
         if requantize.args[0] is not call:
             return None
-        lookup = _lookup_after(requantize, users)
+        add = _add_after(requantize, users) if residuals and takes_residual(call) else None
+        lookup = _lookup_after(add or requantize, users)
         flatten = _flatten_before(call, uses) if name == "qnn.dense" else None
-        return Composite(main=call, requantize=requantize, lookup=lookup, flatten=flatten)
+        return Composite(main=call, requantize=requantize, add=add, lookup=lookup, flatten=flatten)
     if name in SINGLE:
         return Composite(main=call, lookup=_lookup_after(call, users))
     if name == "qnn.lookup":
@@ -110,6 +130,43 @@ def _lookup_after(call: Call, users: dict[Expr, Call]) -> Call | None:
     if user is not None and operator_name(user) == "qnn.lookup" and user.args[0] is call:
         return user
     return None
+
+
+def takes_residual(call: Call) -> bool:
+    """Whether a call is a convolution of full channels: what the vector unit is done with early."""
+    if not isinstance(call.attrs, QConv2DAttrs) or not isinstance(call.args[1], Constant):
+        return False
+    return call.attrs.groups == 1
+
+
+def _add_after(requantize: Call, users: dict[Expr, Call]) -> Call | None:
+    """Return the sum that a convolution takes along: of two that could, the one with more work."""
+    add = users.get(requantize)
+    if add is None or operator_name(add) != "qnn.add" or add.args[0] is add.args[1]:
+        return None
+    other = add.args[1] if add.args[0] is requantize else add.args[0]
+    if isinstance(other, Constant):
+        return None
+    rival = _convolution_under(other) if users.get(other) is add else None
+    own = _convolution_under(requantize)
+    if rival is None or own is None:
+        return add
+    sizes = [_weight_size(each) for each in (own, rival)]
+    first = add.args[0] is requantize
+    return add if sizes[0] > sizes[1] or (sizes[0] == sizes[1] and first) else None
+
+
+def _convolution_under(requantize: Expr) -> Call | None:
+    match requantize:
+        case Call(callee=OpRef(name="qnn.requantize"), args=(Call() as main, *_)):
+            return main if takes_residual(main) else None
+        case _:
+            return None
+
+
+def _weight_size(call: Call) -> int:
+    weight = call.args[1]
+    return weight.value.size if isinstance(weight, Constant) else 0
 
 
 def _flatten_before(dense: Call, uses: Uses) -> Call | None:

@@ -72,6 +72,8 @@ def _main_obstacles(
     match operator_name(main):
         case "qnn.conv2d" | "qnn.dense":
             yield from _product_obstacles(composite, config)
+            if composite.add is not None and not config.has_multiplier:
+                yield "the vector unit does not multiply (has_multiplier = false)"
         case "qnn.sum_pool2d":
             if isinstance(main.attrs, QSumPool2DAttrs):
                 yield from _window_obstacles(main.attrs.pool_size, (1, 1), main.attrs.padding)

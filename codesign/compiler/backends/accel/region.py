@@ -37,7 +37,7 @@ def compile_accel(
     """
     results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
     calls = tuple(node for node in post_order(*results) if isinstance(node, Call))
-    composites = match_composites(calls, use_counts(*results))
+    composites = match_composites(calls, use_counts(*results), residuals=takes_residuals(config))
     _refuse_obstacles(calls, composites, types, config)
     plan = _Plan(config, types)
     layers = [
@@ -53,6 +53,11 @@ def compile_accel(
         tensors=tuple(plan.placements),
         activation_bytes=plan.size,
     )
+
+
+def takes_residuals(config: AccelConfig) -> bool:
+    """Whether layers of the array may take the sum with a residual along."""
+    return config.has_multiplier
 
 
 def unit_of(composite: Composite, config: AccelConfig) -> str:
@@ -142,15 +147,31 @@ class _Plan:
         source = composite.data[0]
         if isinstance(source, Var) and source in from_host and memory is Memory.INP:
             return [self._best_unrolling(composite, name, source, result)]
-        sources = tuple(self._view(self._source(data, memory)) for data in composite.data)
-        return [lower(composite, self.types, self.config, name, sources, self._view(result))]
+        return [
+            lower(
+                composite,
+                self.types,
+                self.config,
+                name,
+                self._operands(composite, memory),
+                self._view(result),
+            )
+        ]
 
     def trial(self, composite: Composite) -> Layer:
         """Return the layer with all its operands in places of their own."""
         memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
-        sources = tuple(self._view(self._source(data, memory)) for data in composite.data)
+        sources = self._operands(composite, memory)
         result = self._view(self._place(composite.root, "result", Memory.OUT))
         return lower(composite, self.types, self.config, _name(composite), sources, result)
+
+    def _operands(self, composite: Composite, memory: Memory) -> tuple[TileTensor, ...]:
+        return tuple(
+            self._view(
+                self._source(data, Memory.VEC if data is composite.residual and i else memory)
+            )
+            for i, data in enumerate(composite.data)
+        )
 
     def of_parameter(self, param: Var) -> tuple[Placement, ...]:
         """Return the layouts in which layers want a parameter."""
@@ -170,8 +191,18 @@ class _Plan:
         for patches in self._unrollings(composite):
             trial = _Plan(self.config, self.types)
             view = self._view(trial._place(source, "trial", Memory.INP, patches))
+            others = tuple(
+                trial._view(trial._place(other, "residual", Memory.VEC))
+                for other in composite.data[1:]
+            )
             layer = lower(
-                composite, self.types, self.config, name, (view,), self._view(result), patches
+                composite,
+                self.types,
+                self.config,
+                name,
+                (view, *others),
+                self._view(result),
+                patches,
             )
             if not isinstance(layer, GemmLayer) or shortage(layer, self.config):
                 if best is None:
@@ -184,8 +215,11 @@ class _Plan:
             raise InternalError("a convolution can always be left as it is")
         _, patches, layer = best
         place = self._source(source, Memory.INP, patches, composite)
-        view = self._view(place)
-        return lower(composite, self.types, self.config, name, (view,), self._view(result), patches)
+        views = (
+            self._view(place),
+            *(self._view(self._source(other, Memory.VEC)) for other in composite.data[1:]),
+        )
+        return lower(composite, self.types, self.config, name, views, self._view(result), patches)
 
     def _unrollings(self, composite: Composite) -> tuple[Patches | None, ...]:
         attrs, weight = composite.main.attrs, composite.main.args[1]

@@ -37,6 +37,10 @@ INSTRUCTION_CYCLES: Final = 8
 """What an instruction is worth: of two tilings that are about as fast the shorter program wins."""
 
 
+RESIDUAL_PASSES: Final = 4
+"""Passes over the accumulators of a layer with a residual: scale, two limits, add."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmTiling:
@@ -80,7 +84,9 @@ def shortage(layer: Layer, config: AccelConfig) -> tuple[NeedsMore, ...]:
             extent = layer.window.extent((1, 1))
             least[Memory.INP] = extent[0] * extent[1]
             least[Memory.WGT] = math.prod(layer.window.kernel)
-            least[Memory.PARAM] = 1
+            least[Memory.PARAM] = 1 if layer.residual is None else 2
+            if layer.residual is not None:
+                least[Memory.VEC] = 1
         case WindowLayer():
             extent = layer.window.extent((1, 1))
             least[Memory.VEC] = extent[0] * extent[1]
@@ -147,12 +153,14 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
     taps = math.prod(layer.window.kernel)
     acc = min(config.acc_bank_depth, config.out_depth)
     alone = len(set(layer.first_input)) > 1
+    passes, params = config.vector_passes, config.param_depth
+    if layer.residual is not None:
+        acc = min(acc, config.vec_depth)
+        passes, params = RESIDUAL_PASSES * passes, params - 1
     oc, oh, ow, ic = (
         axis.ravel().astype(np.int64)
         for axis in np.meshgrid(
-            [1]
-            if alone
-            else splits(oc_all, min(acc, config.param_depth, config.wgt_depth // taps)),
+            [1] if alone else splits(oc_all, min(acc, params, config.wgt_depth // taps)),
             splits(oh_all, acc),
             splits(ow_all, acc),
             splits(ic_all, min(config.inp_depth, config.wgt_depth // taps)),
@@ -176,7 +184,10 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
     fetch_cycles = tiles * (3.0 * counts_ic + 3) * instruction_beats(config) * interval
     gemm = float(n * oc_all * oh_all * ow_all * ic_all * taps) + tiles * counts_ic * START_CYCLES
     drain = vector_latency(config) + START_CYCLES
-    vector = n * oc_all * oh_all * ow_all * config.vector_passes + tiles * drain
+    if layer.residual is not None:
+        drain = drain * RESIDUAL_PASSES
+        store_cycles = store_cycles + _box_cycles(config, Memory.VEC, oc, oh, ow)
+    vector = n * oc_all * oh_all * ow_all * passes + tiles * drain
     if config.acc_banks == 1:
         gemm = gemm + vector
     step = (oc * oh * ow * ic * taps).astype(np.float64)
@@ -193,7 +204,7 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
         serial = serial + (2 * oc * oh * ow > config.out_depth) * tiles * store_cycles
         memory = loads + tiles * store_cycles + fetch_cycles
         # The first weights come while the layer before computes, where there is room for both.
-        ends = inp_cycles + oc * oh * ow * config.vector_passes + store_cycles
+        ends = inp_cycles + oc * oh * ow * passes + store_cycles
         ends = ends + (2 * wgt > config.wgt_depth) * wgt_cycles
         instructions = outer_loads + inner_loads + tiles * (counts_ic + 2)
         cost = np.maximum(np.maximum(gemm + serial, vector), memory) + ends
