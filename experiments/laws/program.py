@@ -1,0 +1,177 @@
+"""Random well-typed programs: equal seeds and sizes give equal programs, and every one ends.
+
+>>> program = random_program(seed=5, size=20)
+>>> program.module.main.params[0].name
+'a0'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Final, final
+
+from codesign.compiler.analysis.infer_types import infer_types
+from codesign.compiler.frontend.prelude import prelude
+from codesign.compiler.values import DataValue, Result
+from codesign.diagnostics import CodesignError
+from codesign.dtypes import DType
+from codesign.ir.relay.expr import Expr, Function, GlobalVar, Var
+from codesign.ir.relay.module import ConstructorDefinition, Module, TypeDefinition
+from codesign.ir.relay.type_algebra import free_type_variables
+from codesign.ir.relay.types import TensorType, TupleType, Type, TypeCall, TypeVar
+from codesign.ir.relay.visit import post_order, rewrite
+from experiments.laws.draw import Draw
+from experiments.laws.productions import PRODUCTIONS, holds_function
+from experiments.laws.writer import Scope, Writer
+
+_LIBRARY: Final = (
+    *("id", "compose", "flip", "map", "foldl", "foldr", "filter", "zip", "rev", "concat"),
+    *("length", "sum", "map_accumr", "map_accuml", "tmap", "size"),
+)
+"""Functions of the prelude that end and are total."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A module, and arguments that its main takes."""
+
+    seed: int
+    size: int
+    module: Module
+    args: tuple[Result, ...]
+
+
+def random_program(seed: int, size: int = 40) -> Program:
+    """Return the program of a seed, with about `size` nodes."""
+    found = _write(seed, size, annotates=False)
+    try:
+        infer_types(found.module)
+    except CodesignError:
+        return _write(seed, size, annotates=True)
+    return found
+
+
+def _write(seed: int, size: int, *, annotates: bool) -> Program:
+    draw = Draw(seed)
+    library = _library()
+    writer = Writer(
+        draw,
+        PRODUCTIONS,
+        {**library.data_types, **_data_types(draw)},
+        MappingProxyType({name: library.functions[name] for name in _LIBRARY}),
+        annotates,
+    )
+    params = tuple(_boundary_type(writer) for _ in range(draw.between(1, 4)))
+    variables = tuple(Var(f"a{index}", each) for index, each in enumerate(params))
+    scope = Scope(tuple(zip(variables, params, strict=True)))
+    result = TupleType(tuple(_boundary_type(writer) for _ in range(draw.between(1, 3))))
+    main = Function(variables, writer.grow(result, scope, size), result)
+    module = _closed(Module({"main": main, **writer.functions}, writer.data_types), library)
+    args = tuple(argument(writer, each) for each in params)
+    return Program(seed, size, _with_fewer_annotations(module, draw), args)
+
+
+@cache
+def _library() -> Module:
+    return prelude()
+
+
+def _boundary_type(writer: Writer) -> Type:
+    """Return a type of values that may enter and leave main."""
+    if writer.draw.chance(0.6):
+        return writer.draw.tensor_type()
+    found = writer.value_type(Scope())
+    return writer.draw.tensor_type() if holds_function(found) else found
+
+
+def _data_types(draw: Draw) -> dict[str, TypeDefinition]:
+    """Return one or two data types of the program's own."""
+    found = {}
+    for index in range(draw.between(1, 2)):
+        name, own = f"Data{index}", TypeVar(f"D{index}")
+        itself = TypeCall(name, (own,))
+        choices: tuple[Type, ...] = (
+            own,
+            itself,
+            TensorType((), DType.INT32),
+            TensorType((2,), DType.FLOAT32),
+            TypeCall("List", (own,)),
+            TupleType((own, TensorType((), DType.BOOL))),
+        )
+        constructors = [ConstructorDefinition(f"End{index}")]
+        for each in range(draw.between(1, 3)):
+            fields = tuple(draw.one_of(choices) for _ in range(draw.between(1, 3)))
+            constructors.append(ConstructorDefinition(f"Make{index}{'ABC'[each]}", fields))
+        found[name] = TypeDefinition(name, (own,), tuple(constructors))
+    return found
+
+
+def argument(writer: Writer, type_: Type) -> Result:
+    """Return a random value of a type without functions, as the interpreter takes it."""
+    match type_:
+        case TensorType():
+            return writer.draw.array(type_)
+        case TupleType(fields):
+            return tuple(argument(writer, each) for each in fields)
+        case TypeCall(name):
+            constructors = writer.data_types[name].constructors
+            chosen = (
+                writer.draw.one_of(constructors)
+                if writer.draw.chance(0.55)
+                else min(constructors, key=lambda each: len(each.fields))
+            )
+            fields = writer.fields_of(type_, chosen)
+            return DataValue(chosen.name, tuple(argument(writer, each) for each in fields))
+        case _:
+            raise AssertionError(f"no argument has the type {type_}")
+
+
+def _closed(module: Module, library: Module) -> Module:
+    """Return the module with what it uses of the library, and only the data types it uses."""
+    functions = dict(module.functions)
+    pending = list(functions.values())
+    while pending:
+        for node in post_order(pending.pop()):
+            if isinstance(node, GlobalVar) and node.name not in functions:
+                functions[node.name] = library.functions[node.name]
+                pending.append(functions[node.name])
+    return Module(functions, module.data_types)
+
+
+def _with_fewer_annotations(module: Module, draw: Draw) -> Module:
+    """Return the module with annotations left out at random where inference needs none."""
+    if draw.chance(0.4):
+        return module
+    own = [name for name in module.functions if name not in _library().functions]
+    bare = {name: _bare(module.functions[name], draw, is_main=name == "main") for name in own}
+    found = module.with_functions({**module.functions, **bare})
+    for each in (found, module.with_main(found.main)):
+        try:
+            infer_types(each)
+        except CodesignError:
+            continue
+        return each
+    return module
+
+
+def _bare(function: Function, draw: Draw, *, is_main: bool) -> Function:
+    kept = set(function.params) if is_main or function.type_params else set()
+
+    def rule(node: Expr) -> Expr:
+        match node:
+            case Var(annotation=type_) if type_ is not None and node not in kept:
+                kept_here = bool(free_type_variables(type_)) or draw.chance(0.4)
+                return node if kept_here else replace(node, annotation=None)
+            case Function(result_type=result) if result is not None:
+                is_open = bool(node.type_params) or bool(free_type_variables(result))
+                kept_here = is_open or draw.chance(0.4)
+                return node if kept_here else replace(node, result_type=None)
+            case _:
+                return node
+
+    found = rewrite(function, rule)
+    assert isinstance(found, Function), "a function stays one"
+    return found
