@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from time import perf_counter
+from typing import TypeAlias, final
 
 import numpy as np
 
 from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import Array
-from codesign.ir.executable.executable import AccelStep, CpuStep, Executable, Port
+from codesign.ir.executable.executable import AccelStep, CpuStep, Executable, Port, Step
 from codesign.sim.composed import ValueSimulator
 from codesign.sim.simulator import Progress, Simulator
 from host_runtime.accelerator import AcceleratorFunction
-from host_runtime.cpu import CpuFunction
+from host_runtime.cpu import CpuFunction, is_dense
 from host_runtime.profile import Profile, StepProfile, layer_profiles
+
+_Timing: TypeAlias = tuple[str, float]
+"""A step on the host and its seconds."""
 
 
 @final
@@ -41,11 +44,6 @@ class Session:
         The simulator for steps on the accelerator; without one, the functional simulator of the
         executable's own configuration.
 
-    Attributes
-    ----------
-    profile
-        What the last run took; None before the first.
-
     Raises
     ------
     CodesignError
@@ -54,15 +52,36 @@ class Session:
 
     def __init__(self, executable: Executable, device: Simulator | None = None) -> None:
         self.executable = executable
-        self.profile: Profile | None = None
-        self._functions: list[CpuFunction | AcceleratorFunction] = []
+        self._steps: tuple[StepProfile | _Timing, ...] | None = None
+        self._ports = tuple(
+            (port.name, port.type.static_shape, port.type.dtype.numpy) for port in executable.inputs
+        )
+        self._results = tuple(
+            (port.name, name)
+            for port, name in zip(executable.outputs, executable.results, strict=True)
+        )
+        self._functions: list[tuple[Step, CpuFunction | AcceleratorFunction]] = []
         for step in executable.steps:
             match step:
                 case CpuStep():
-                    self._functions.append(CpuFunction(step.kernel))
+                    self._functions.append((step, CpuFunction(step.kernel)))
                 case AccelStep():
                     device = device or ValueSimulator(step.kernel.config)
-                    self._functions.append(AcceleratorFunction(step.kernel, device))
+                    self._functions.append((step, AcceleratorFunction(step.kernel, device)))
+
+    @property
+    def profile(self) -> Profile | None:
+        """What the last run took; None before the first."""
+        if self._steps is None:
+            return None
+        return Profile(
+            steps=tuple(
+                each
+                if isinstance(each, StepProfile)
+                else StepProfile(name=each[0], kind="cpu", time_s=each[1])
+                for each in self._steps
+            )
+        )
 
     def run(
         self, inputs: Mapping[str, Array], progress: Progress | None = None
@@ -74,49 +93,64 @@ class Session:
         CodesignError
             Inputs that are missing or unknown, or have another shape or element type: all of them.
         """
-        return dict(self._run(inputs, progress, keep=False).outputs)
+        return self._run(inputs, progress, None)
 
     def trace(self, inputs: Mapping[str, Array], progress: Progress | None = None) -> Trace:
         """Return outputs, profile and the accelerator's tensors, in the order of execution."""
-        return self._run(inputs, progress, keep=True)
-
-    def _run(self, inputs: Mapping[str, Array], progress: Progress | None, *, keep: bool) -> Trace:
-        executable = self.executable
-        values = {**executable.constants, **checked_inputs(executable.inputs, inputs)}
-        profiles: list[StepProfile] = []
         tensors: dict[str, Array] = {}
-        for step, function in zip(executable.steps, self._functions, strict=True):
-            arrays = tuple(values[name] for name in step.inputs)
-            started = time.perf_counter()
+        outputs = self._run(inputs, progress, tensors)
+        profile = self.profile
+        assert profile is not None, "a run has just ended"
+        return Trace(outputs=outputs, profile=profile, tensors=tensors)
+
+    def _run(
+        self,
+        inputs: Mapping[str, Array],
+        progress: Progress | None,
+        tensors: dict[str, Array] | None,
+    ) -> dict[str, Array]:
+        values = self._values(inputs)
+        steps: list[StepProfile | _Timing] = []
+        for step, function in self._functions:
+            arrays = [values[name] for name in step.inputs]
+            started = perf_counter()
             if isinstance(function, CpuFunction):
-                results = function(*arrays)
-                elapsed = time.perf_counter() - started
-                profiles.append(StepProfile(name=step.name, kind="cpu", time_s=elapsed))
+                results = function.run_dense(arrays)
+                steps.append((step.name, perf_counter() - started))
             else:
-                run = function.run(arrays, progress)
+                run = function.run(tuple(arrays), progress)
                 results = function.results(run)
-                elapsed = time.perf_counter() - started
-                profiles.append(
+                steps.append(
                     StepProfile(
                         name=step.name,
                         kind="accel",
-                        time_s=elapsed,
+                        time_s=perf_counter() - started,
                         cycles=run.outcome.cycles,
                         counters=run.outcome.counters,
                         layers=layer_profiles(run.kernel, run.outcome),
                     )
                 )
-                if keep:
+                if tensors is not None:
                     tensors.update(
                         {f"{step.name}/{name}": each for name, each in run.tensors().items()}
                     )
-            values.update(zip(step.outputs, results, strict=True))
-        self.profile = Profile(steps=tuple(profiles))
-        outputs = {
-            port.name: values[name]
-            for port, name in zip(executable.outputs, executable.results, strict=True)
-        }
-        return Trace(outputs=outputs, profile=self.profile, tensors=tensors)
+            for name, result in zip(step.outputs, results, strict=True):
+                values[name] = result
+        self._steps = tuple(steps)
+        return {name: values[value] for name, value in self._results}
+
+    def _values(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Return constants and inputs by name, the latter as native code may read them."""
+        values = {**self.executable.constants}
+        if len(inputs) == len(self._ports):
+            for name, shape, dtype in self._ports:
+                array = inputs.get(name)
+                if not is_dense(array, shape, dtype):
+                    break
+                values[name] = array
+            else:
+                return values
+        return {**values, **checked_inputs(self.executable.inputs, inputs)}
 
 
 def checked_inputs(ports: tuple[Port, ...], inputs: Mapping[str, Array]) -> dict[str, Array]:
