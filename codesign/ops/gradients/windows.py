@@ -157,7 +157,7 @@ def _counts(attrs: Pool2DAttrs, shape: tuple[int, ...], result: tuple[int, ...])
         first = np.arange(result[k + 2]) * attrs.strides[k] - before
         taps = first[:, None] + np.arange(attrs.pool_size[k]) * attrs.dilation[k]
         lines.append(((taps >= low) & (taps < high)).sum(axis=1))
-    return np.maximum(np.outer(*lines), 1)
+    return np.asarray(np.maximum(np.outer(*lines), 1))
 
 
 def _global_avg_pool2d(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
