@@ -158,7 +158,8 @@ class SerialDevice:
                 name = Unit(unit).name.lower() if unit < len(Unit) else "no unit"
                 raise CodesignError.of(
                     f"the board's accelerator stands still: {name} waits",
-                    found="the watchdog ended the run",
+                    found="the watchdog ended the run; the first instruction not dispatched is "
+                    f"at {self._link.read_register('error_lo'):#x}",
                 )
             case ErrorCode.READ | ErrorCode.WRITE:
                 raise CodesignError.of(
@@ -168,7 +169,8 @@ class SerialDevice:
             case _:
                 raise CodesignError.of(
                     f"the board's accelerator ended with error {code.name.lower()}",
-                    found=f"status {status:#x}",
+                    found=f"status {status:#x}, the instruction at "
+                    f"{self._link.read_register('error_lo'):#x}",
                 )
 
     def _counters(self) -> Counters:

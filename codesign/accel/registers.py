@@ -12,7 +12,7 @@ from codesign.accel.counters import COUNTER_NAMES
 IDENTITY: Final = 0xC0DE5160
 """What register `id` reads."""
 
-ABI_VERSION: Final = 1
+ABI_VERSION: Final = 2
 """What register `version` reads; rises whenever instruction words or registers change meaning."""
 
 WINDOW_BITS: Final = 12
@@ -78,6 +78,12 @@ SEGMENT_OFFSET: Final = 0x80
 COUNTER_OFFSET: Final = 0x100
 
 
+_ERROR_ADDRESS: Final = (
+    "address of the burst that failed; after an opcode or watchdog error, of the first instruction "
+    "that was not dispatched"
+)
+
+
 def _fixed() -> list[Register]:
     read, write = Access.READ, Access.WRITE
     rows = (
@@ -85,13 +91,18 @@ def _fixed() -> list[Register]:
         ("version", read, f"constant {ABI_VERSION}: the version of words and registers"),
         ("digest", read, "first 32 bits of the configuration's digest"),
         ("control", write, "bit 0 start, bit 1 abort, bit 2 interrupt enable"),
-        ("status", read, "bit 0 running, bit 1 done, bits 8 to 11 error code; start clears both"),
+        (
+            "status",
+            read,
+            "bit 0 running, until no burst is in flight; bit 1 done; bits 8 to 11 error code; "
+            "start, which is ignored while running, clears both",
+        ),
         ("instructions", write, "instructions of the program"),
         ("program_lo", write, "address of the program, a multiple of 4096: bits 0 to 31"),
         ("program_hi", write, "address of the program: bits 32 and up"),
         ("watchdog", write, "cycles without progress that end a run; 0: for ever"),
-        ("error_lo", read, "address of the burst that failed: bits 0 to 31"),
-        ("error_hi", read, "address of the burst that failed: bits 32 and up"),
+        ("error_lo", read, f"{_ERROR_ADDRESS}: bits 0 to 31"),
+        ("error_hi", read, f"{_ERROR_ADDRESS}: bits 32 and up"),
         ("waiting", read, "unit that the watchdog found waiting (code of `Unit`), or 15"),
     )
     return [

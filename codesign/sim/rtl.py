@@ -257,7 +257,8 @@ class _Machine:
                 name = Unit(unit).name.lower() if unit < len(Unit) else "no unit"
                 raise CodesignError.of(
                     f"the accelerator stands still: {name} waits",
-                    found="the watchdog ended the run",
+                    found="the watchdog ended the run; the first instruction not dispatched is "
+                    f"at {self.read_wide('error'):#x}",
                 )
             case ErrorCode.READ | ErrorCode.WRITE:
                 raise CodesignError.of(
@@ -267,7 +268,7 @@ class _Machine:
             case _:
                 raise CodesignError.of(
                     f"the accelerator ended with error {code.name.lower()}",
-                    found=f"status {status:#x}",
+                    found=f"status {status:#x}, the instruction at {self.read_wide('error'):#x}",
                 )
 
     def counters(self) -> Counters:

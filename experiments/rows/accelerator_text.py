@@ -34,6 +34,7 @@ def accel_lint() -> Measurement:
 def accel_xprop() -> Measurement:
     """Count the pins that are ever x after reset while a layer runs, over three presets.
 
+    The text has lost its registers' initial values: only the reset, and writes, make state known.
     A run that ends otherwise than the functional simulator's counts as one more.
     """
     unknown = 0

@@ -145,7 +145,7 @@ class AxiMaster(wiring.Component):
             return getattr(self, f"axi_{channel}{name}")
 
         shift = (config.bus_bytes - 1).bit_length()
-        beat_r = Signal(beat_address_bits(config), name=f"{channel}_beat_r", reset_less=True)
+        beat_r = Signal(beat_address_bits(config), name=f"{channel}_beat_r")
         with m.If(free):
             m.d.sync += pin("valid").eq(grant)
         with m.If(grant):

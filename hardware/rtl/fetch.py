@@ -35,6 +35,8 @@ class Fetch(wiring.Component):
         All instructions are dispatched.
     unknown : Out
         The assembled word has no known opcode.
+    position : Out
+        Address, in beats, of the first instruction that is not dispatched.
     busy, wait_token, wait_memory : Out
         What this cycle counts as.
 
@@ -62,6 +64,7 @@ class Fetch(wiring.Component):
                 "instruction": Out(instruction_beats(config) * config.bus_bits),
                 "done": Out(1),
                 "unknown": Out(1),
+                "position": Out(beat_address_bits(config)),
                 "busy": Out(1),
                 "wait_token": Out(1),
                 "wait_memory": Out(1),
@@ -143,7 +146,8 @@ class Fetch(wiring.Component):
             self.instruction.eq(Cat(*parts)),
             self.done.eq((to_take == 0) & ~dispatching_r),
             push.eq(dispatching_r & ~self.unknown & ~self.queue_full.bit_select(target, 1)),
-            self.queue_push.eq(push << target),
+            # Not a shift: `target` is unknown until the first instruction.
+            *(self.queue_push[unit.value].eq(push & (target == unit.value)) for unit in Unit),
             self.busy.eq(take | push),
             self.wait_token.eq(dispatching_r & ~push),
             self.wait_memory.eq(~dispatching_r & ~valid & (to_take != 0)),
@@ -153,7 +157,9 @@ class Fetch(wiring.Component):
             with m.If(index_r == beats - 1):
                 m.d.sync += [dispatching_r.eq(1), index_r.eq(0)]
         with m.If(push):
-            m.d.sync += dispatching_r.eq(0)
+            m.d.sync += [dispatching_r.eq(0), self.position.eq(self.position + beats)]
+        with m.If(self.start):
+            m.d.sync += self.position.eq(self.base)
         self._decode(m, target, dispatching_r)
 
     def _decode(self, m: Module, target: Signal, dispatching: Signal) -> None:

@@ -25,8 +25,9 @@ class RunControl(wiring.Component):
         The whole program is done.
     drained : In
         No burst is in flight.
-    read_failed, write_failed, unknown_opcode : In; failed_address : In
-        Errors; address in bytes.
+    read_failed, write_failed, unknown_opcode : In; burst_address, instruction_address : In
+        Errors; addresses, in bytes, of the burst that failed and of the first instruction that is
+        not dispatched.
     progress : In; watchdog : In
         Something moves in this cycle; cycles without progress that are an error, or 0.
     wait_token, wait_memory : In
@@ -39,7 +40,8 @@ class RunControl(wiring.Component):
     Timing
     ------
     `running` falls one cycle after the first quiescent one. After an error or `abort`, `stop` holds
-    until the bus is drained, then `clear` for one cycle. `done` shows an error at once.
+    until the bus is drained, then `clear` for one cycle. `done` shows an error at once; where the
+    memory never answers, `running` stays, for what is in flight cannot be taken back.
     """
 
     def __init__(self, config: AccelConfig) -> None:
@@ -54,7 +56,8 @@ class RunControl(wiring.Component):
                 "read_failed": In(1),
                 "write_failed": In(1),
                 "unknown_opcode": In(1),
-                "failed_address": In(address),
+                "burst_address": In(address),
+                "instruction_address": In(address),
                 "progress": In(1),
                 "watchdog": In(WORD_BITS),
                 "wait_token": In(len(Unit)),
@@ -104,8 +107,10 @@ class RunControl(wiring.Component):
 
     def _record(self, m: Module) -> None:
         """Keep what went wrong; one thing of several in one cycle."""
-        address = Mux(self.read_failed | self.write_failed, self.failed_address, 0)
-        m.d.sync += self.error_address.eq(address)
+        of_burst = self.read_failed | self.write_failed
+        m.d.sync += self.error_address.eq(
+            Mux(of_burst, self.burst_address, self.instruction_address)
+        )
         with m.If(self.read_failed):
             m.d.sync += self.error.eq(ErrorCode.READ.value)
         with m.Elif(self.write_failed):

@@ -168,6 +168,7 @@ async def the_watchdog_names_who_waits(dut: SimHandleBase) -> None:
     await bench.start(job, watchdog=WATCHDOG)
     assert await bench.finish() is ErrorCode.WATCHDOG
     assert await bench.read("waiting") == Unit.GEMM
+    assert await bench.read_wide("error") == job.program_base + job.image.size
     await stopped(bench)
     await bench.run(Job.load("first"), watchdog=WATCHDOG)
     assert await bench.read("waiting") == UNIT_NONE

@@ -116,22 +116,30 @@ GOOD = (LOAD, STORE)
 
 @dataclass
 class Ending:
-    """What the host reads after a run that failed, and after a good one behind it."""
+    """What the host reads after a run that failed, and after a good one behind it.
+
+    `program` is the address of the program that failed.
+    """
 
     status: int = 0
     address: int = 0
+    program: int = 0
     waiting: int = 0
     afterwards: int = 0
 
 
 def failing(instructions, words=None, **memory) -> Ending:
-    """Run a bad program, then a good one on the same accelerator."""
+    """Run a bad program, then a good one on the same accelerator.
+
+    `words` replaces instructions, by their index, with other bytes.
+    """
     rng = np.random.default_rng(0)
     data, base = with_program(CONFIG, instructions, rng.integers(0, 256, PAGE, dtype=np.uint8))
-    if words is not None:
-        data[base : base + len(words)] = np.frombuffer(words, dtype=np.uint8)
+    for index, word in (words or {}).items():
+        first = base + index * instruction_bytes(CONFIG)
+        data[first : first + len(word)] = np.frombuffer(word, dtype=np.uint8)
     good, good_base = with_program(CONFIG, GOOD, data)
-    ending = Ending()
+    ending = Ending(program=base)
 
     async def scenario(ctx, host, dram):
         await host.start(ctx, len(instructions), base, (0,), watchdog=200)
@@ -165,10 +173,11 @@ def test_write_error_names_the_burst_and_the_next_run_is_good():
     assert ending.afterwards == Status.DONE
 
 
-@pytest.mark.slow
-def test_unknown_opcode_ends_the_run():
-    ending = failing((LOAD, LOAD), words=b"\x07" * instruction_bytes(CONFIG))
+@pytest.mark.parametrize("index", [2, *(pytest.param(i, marks=pytest.mark.slow) for i in (0, 4))])
+def test_unknown_opcode_ends_the_run_and_is_named(index):
+    ending = failing([LOAD] * 5, words={index: b"\x07" * instruction_bytes(CONFIG)})
     assert code(ending.status) is ErrorCode.OPCODE
+    assert ending.address == ending.program + index * instruction_bytes(CONFIG)
     assert ending.waiting == UNIT_NONE
     assert ending.afterwards == Status.DONE
 
@@ -179,21 +188,33 @@ def test_unknown_opcode_ends_the_run():
 )
 def test_watchdog_names_the_unit_that_waits_for_a_token(unit):
     neighbour = Unit.LOAD if unit is not Unit.LOAD else Unit.STORE
-    ending = failing((LOAD, Sync(unit=unit, wait=frozenset({neighbour}))))
+    waits = Sync(unit=unit, wait=frozenset({neighbour}))
+    ending = failing([LOAD, *[waits] * 5])
     assert code(ending.status) is ErrorCode.WATCHDOG
+    dispatched = 1 + CONFIG.queue_depth
+    assert ending.address == ending.program + dispatched * instruction_bytes(CONFIG)
     assert ending.waiting == unit
     assert ending.afterwards == Status.DONE
 
 
 @pytest.mark.slow
-def test_watchdog_says_so_when_the_memory_is_dead():
+def test_watchdog_says_so_when_the_memory_is_dead_and_waits_for_it():
     data, base = with_program(CONFIG, GOOD, np.zeros(PAGE, dtype=np.uint8))
 
-    async def scenario(ctx, host, _):
+    async def scenario(ctx, host, dram):
         await host.start(ctx, 2, base, (0,), watchdog=50)
         await ctx.tick().until(host.pins.interrupt)
         status = await host.read(ctx, "status")
         assert code(status) is ErrorCode.WATCHDOG
+        assert status & Status.RUNNING
+        assert await host.read(ctx, "error_lo") == base
+        await host.write(ctx, "control", Control.START)
+        await ctx.tick().repeat(200)
+        assert await host.read(ctx, "status") == status
+        dram.dead = False
+        assert await host.idle(ctx, LIMIT) == status - Status.RUNNING
+        await host.start(ctx, 2, base, (0,), watchdog=50)
+        assert await host.finish(ctx, LIMIT) == Status.DONE
 
     rng = np.random.default_rng(0)
     run(CONFIG, {"data": data, "rng": rng, "dead": True}, scenario)

