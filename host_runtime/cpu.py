@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Final, TypeGuard, final
+from typing import Any, Final, final
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -13,6 +13,13 @@ import numpy as np
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.executable.cpu_kernel import ALIGNMENT, CpuKernel
+from host_runtime.array_call import (
+    InputTypes,
+    array_call,
+    frame_words,
+    is_available,
+    pointers_of,
+)
 
 _Entry: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -21,17 +28,15 @@ _Entry: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 class _Frame:
     """What one call at a time needs: a workspace, the checks' bytes, and all pointers in order."""
 
-    __slots__ = ("address", "found", "pointers", "workspace")
+    __slots__ = ("found", "words", "workspace")
 
-    def __init__(self, kernel: CpuKernel, constants: Array) -> None:
-        count = 2 + len(kernel.inputs) + len(kernel.outputs)
+    def __init__(self, kernel: CpuKernel, constants: Array, entry: int, types: InputTypes) -> None:
+        arrays = len(kernel.inputs) + len(kernel.outputs)
         self.workspace = _aligned(kernel.workspace_bytes)
         self.found = np.zeros(len(kernel.checks), dtype=np.int8)
-        self.pointers = (ctypes.c_void_p * (count + len(kernel.checks)))()
-        self.pointers[0], self.pointers[1] = address_of(constants), address_of(self.workspace)
-        for place in range(len(kernel.checks)):
-            self.pointers[count + place] = address_of(self.found) + place
-        self.address = ctypes.addressof(self.pointers)
+        before = (_address(constants), _address(self.workspace))
+        checks = [_address(self.found) + place for place in range(len(kernel.checks))]
+        self.words = frame_words(entry, types, before, arrays, checks)
 
 
 @final
@@ -49,11 +54,13 @@ class CpuFunction:
     def __init__(self, kernel: CpuKernel) -> None:
         self.kernel = kernel
         self._library = _load(kernel)
-        self._entry = _Entry(self._library[kernel.symbol])
+        self._entry: int = self._library[kernel.symbol]
         self._constants = _aligned(len(kernel.constants))
         self._constants[:] = np.frombuffer(kernel.constants, dtype=np.uint8)
         self._inputs = tuple((t.static_shape, t.dtype.numpy) for t in kernel.inputs)
         self._outputs = tuple((t.static_shape, t.dtype.numpy) for t in kernel.outputs)
+        self._types = InputTypes(self._inputs)
+        self._call = array_call() if is_available() else self._call_by_ctypes
         self._idle: deque[_Frame] = deque()
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
@@ -67,39 +74,41 @@ class CpuFunction:
                 f"the function takes {len(self._inputs)} inputs",
                 found=f"{len(arrays)} arrays were passed",
             )
-        return self.run_dense(
-            [
-                array if is_dense(array, shape, dtype) else self._checked(number, array)
-                for number, (array, (shape, dtype)) in enumerate(
-                    zip(arrays, self._inputs, strict=True)
-                )
-            ]
-        )
+        outputs = self.attempt(arrays)
+        if outputs is None:
+            outputs = self.attempt(
+                [self._checked(number, array) for number, array in enumerate(arrays)]
+            )
+        assert outputs is not None, "checked inputs fit"
+        return outputs
 
-    def run_dense(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """Return the outputs for inputs of which `is_dense` holds; the caller vouches for it.
+    def attempt(self, arrays: Sequence[object]) -> tuple[Array, ...] | None:
+        """Return the outputs, or None where an input is not a dense array of its very type.
 
-        Raises CodesignError where an operator refuses their values.
+        There are as many inputs as the kernel has. Raises CodesignError where an operator refuses
+        their values.
         """
         try:
             frame = self._idle.pop()
         except IndexError:
-            frame = _Frame(self.kernel, self._constants)
-        pointers = frame.pointers
-        place = 2
-        for array in arrays:
-            pointers[place] = address_of(array)
-            place += 1
+            frame = _Frame(self.kernel, self._constants, self._entry, self._types)
         outputs = tuple([np.empty(shape, dtype) for shape, dtype in self._outputs])
-        for array in outputs:
-            pointers[place] = address_of(array)
-            place += 1
-        self._entry(frame.address)
-        mistake = frame.found.argmax() if frame.found.size and frame.found.any() else None
+        fits = self._call(frame.words, *arrays, *outputs)
+        mistakes = frame.found.nonzero()[0] if self.kernel.checks and fits else None
         self._idle.append(frame)
-        if mistake is not None:
-            raise CodesignError.of(self.kernel.checks[int(mistake)])
-        return outputs
+        if mistakes is not None and mistakes.size:
+            raise CodesignError.of(self.kernel.checks[mistakes[0]])
+        return outputs if fits else None
+
+    def _call_by_ctypes(self, words: Array, *arrays: Any) -> bool:
+        """Do what `array_call` does, where NumPy's arrays lie otherwise than it knows."""
+        for array, (shape, dtype) in zip(arrays, self._inputs, strict=False):
+            if not _is_dense(array, shape, dtype):
+                return False
+        pointers = pointers_of(words)
+        pointers[2 : 2 + len(arrays)] = [_address(array) for array in arrays]
+        _Entry(self._entry)(_address(pointers))
+        return True
 
     def _checked(self, number: int, array: Array) -> Array:
         shape, dtype = self._inputs[number]
@@ -114,8 +123,7 @@ class CpuFunction:
         return np.ascontiguousarray(found).reshape(shape)
 
 
-def is_dense(array: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> TypeGuard[Array]:
-    """Whether native code may read the array as it is: a plain array of this type, row by row."""
+def _is_dense(array: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
     return (
         type(array) is np.ndarray
         and array.shape == shape
@@ -124,32 +132,15 @@ def is_dense(array: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Typ
     )
 
 
-def _interface_address(array: Array) -> int:
+def _address(array: Array) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
-
-
-def _header_address(array: Array) -> int:
-    """Read the first field of NumPy's array object, a tenth of the interface's time."""
-    return _pointer_at(id(array) + _HEADER_BYTES).value or 0
-
-
-_pointer_at: Final = ctypes.c_void_p.from_address
-_HEADER_BYTES: Final = object.__basicsize__
-_PROBE: Final = np.zeros(1, dtype=np.uint8)
-
-address_of: Final = (
-    _header_address
-    if _pointer_at(id(_PROBE) + _HEADER_BYTES).value == _interface_address(_PROBE)
-    else _interface_address
-)
-"""Return where an array's first element lies."""
 
 
 def _aligned(size_bytes: int) -> Array:
     """Return zeroed bytes at an address that is a multiple of `ALIGNMENT`."""
     room = np.zeros(size_bytes + ALIGNMENT, dtype=np.uint8)
-    offset = -address_of(room) % ALIGNMENT
+    offset = -_address(room) % ALIGNMENT
     return room[offset : offset + size_bytes]
 
 

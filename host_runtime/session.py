@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeAlias, final
@@ -15,8 +15,11 @@ from codesign.ir.executable.executable import AccelStep, CpuStep, Executable, Po
 from codesign.sim.composed import ValueSimulator
 from codesign.sim.simulator import Progress, Simulator
 from host_runtime.accelerator import AcceleratorFunction
-from host_runtime.cpu import CpuFunction, is_dense
+from host_runtime.cpu import CpuFunction
 from host_runtime.profile import Profile, StepProfile, layer_profiles
+
+_Function: TypeAlias = tuple[Step, CpuFunction | AcceleratorFunction]
+"""A step and what runs it."""
 
 _Timing: TypeAlias = tuple[str, float]
 """A step on the host and its seconds."""
@@ -53,14 +56,11 @@ class Session:
     def __init__(self, executable: Executable, device: Simulator | None = None) -> None:
         self.executable = executable
         self._steps: tuple[StepProfile | _Timing, ...] | None = None
-        self._ports = tuple(
-            (port.name, port.type.static_shape, port.type.dtype.numpy) for port in executable.inputs
-        )
         self._results = tuple(
             (port.name, name)
             for port, name in zip(executable.outputs, executable.results, strict=True)
         )
-        self._functions: list[tuple[Step, CpuFunction | AcceleratorFunction]] = []
+        self._functions: list[_Function] = []
         for step in executable.steps:
             match step:
                 case CpuStep():
@@ -68,6 +68,7 @@ class Session:
                 case AccelStep():
                     device = device or ValueSimulator(step.kernel.config)
                     self._functions.append((step, AcceleratorFunction(step.kernel, device)))
+        self._whole = _Whole.of(executable, self._functions)
 
     @property
     def profile(self) -> Profile | None:
@@ -109,13 +110,20 @@ class Session:
         progress: Progress | None,
         tensors: dict[str, Array] | None,
     ) -> dict[str, Array]:
-        values = self._values(inputs)
+        if self._whole is not None:
+            outputs = self._run_whole(self._whole, inputs)
+            if outputs is not None:
+                return outputs
+        values = {
+            **self.executable.constants,
+            **checked_inputs(self.executable.inputs, inputs),
+        }
         steps: list[StepProfile | _Timing] = []
         for step, function in self._functions:
             arrays = [values[name] for name in step.inputs]
             started = perf_counter()
             if isinstance(function, CpuFunction):
-                results = function.run_dense(arrays)
+                results = function(*arrays)
                 steps.append((step.name, perf_counter() - started))
             else:
                 run = function.run(tuple(arrays), progress)
@@ -134,23 +142,48 @@ class Session:
                     tensors.update(
                         {f"{step.name}/{name}": each for name, each in run.tensors().items()}
                     )
-            for name, result in zip(step.outputs, results, strict=True):
-                values[name] = result
+            values.update(zip(step.outputs, results, strict=True))
         self._steps = tuple(steps)
         return {name: values[value] for name, value in self._results}
 
-    def _values(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Return constants and inputs by name, the latter as native code may read them."""
-        values = {**self.executable.constants}
-        if len(inputs) == len(self._ports):
-            for name, shape, dtype in self._ports:
-                array = inputs.get(name)
-                if not is_dense(array, shape, dtype):
-                    break
-                values[name] = array
-            else:
-                return values
-        return {**values, **checked_inputs(self.executable.inputs, inputs)}
+    def _run_whole(self, whole: _Whole, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
+        """Return the outputs of an executable that is one function, None where inputs are unfit."""
+        if len(inputs) != len(whole.inputs):
+            return None
+        try:
+            arrays = [inputs[name] for name in whole.inputs]
+        except KeyError:
+            return None
+        started = perf_counter()
+        results = whole.function.attempt(arrays)
+        if results is None:
+            return None
+        self._steps = ((whole.name, perf_counter() - started),)
+        return dict(zip(whole.outputs, results, strict=True))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """An executable that is one native function: its name, inputs and outputs."""
+
+    name: str
+    function: CpuFunction
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, executable: Executable, functions: Sequence[_Function]) -> _Whole | None:
+        """Return the executable as one function, or None where there is more to do."""
+        inputs = tuple(port.name for port in executable.inputs)
+        match functions:
+            case [(step, CpuFunction() as function)] if (
+                step.inputs == inputs and step.outputs == executable.results
+            ):
+                names = tuple(port.name for port in executable.outputs)
+                return cls(step.name, function, inputs, names)
+            case _:
+                return None
 
 
 def checked_inputs(ports: tuple[Port, ...], inputs: Mapping[str, Array]) -> dict[str, Array]:
