@@ -19,6 +19,7 @@ from codesign.compiler.passes.fold_constant import FoldConstant
 from codesign.compiler.passes.fold_explicit_padding import FoldExplicitPadding
 from codesign.compiler.passes.fold_scale_axis import FoldScaleAxis
 from codesign.compiler.passes.fuse_ops import FuseOps
+from codesign.compiler.passes.simplify_expr import SimplifyExpr
 from codesign.compiler.passes.simplify_inference import SimplifyInference
 from codesign.ir.relay.module import Module
 
@@ -34,6 +35,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             FoldExplicitPadding,
             FoldScaleAxis,
             FuseOps,
+            SimplifyExpr,
             SimplifyInference,
         )
     }
@@ -48,6 +50,7 @@ O1: Final[tuple[Pass, ...]] = (
     SimplifyInference(),  # first: it leaves products and sums for all that follow
     FoldConstant(),  # weights that are written as arithmetic become constants
     EliminateCommonSubexpr(),  # before matching: two spellings of one value become one node
+    SimplifyExpr(),  # equal operands are one node now; what it makes constant is small
     EliminateDeadCode(),
 )
 
@@ -55,6 +58,7 @@ O2: Final[tuple[Pass, ...]] = (
     SimplifyInference(),  # first: it leaves products and sums for all that follow
     FoldConstant(),  # weights that are written as arithmetic become constants
     EliminateCommonSubexpr(),  # x * f(x) is recognised by one x
+    SimplifyExpr(),  # before matching: fewer spellings of one value
     CanonicalizeActivations(),  # before fold-scale-axis, which would move the 1/6 of a hard swish
     CanonicalizePooling(),  # quantization and accelerator know global pools by name
     FoldExplicitPadding(),  # before fold-scale-axis, which asks whether a convolution pads

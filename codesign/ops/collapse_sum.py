@@ -79,6 +79,8 @@ def _like_relation(call: Call, types: tuple[Type, ...]) -> Type:
 @ieee
 def _sum_to(data: Array, shape: tuple[int, ...]) -> Array:
     axes = collapsed_axes(data.shape, shape)
+    if not axes:
+        return data.copy()
     wide = np.float64 if data.dtype.kind == "f" else data.dtype.type
     return np.asarray(np.sum(data, axis=axes, dtype=wide)).astype(data.dtype).reshape(shape)
 

@@ -1,0 +1,1 @@
+"""Rules that replace an expression by a simpler one of the same value and type."""
