@@ -15,8 +15,13 @@ import pytest
 from codesign.accel.presets import preset
 from codesign.compiler.driver import compile as compile_network
 from codesign.diagnostics import CodesignError
+from codesign.dtypes import DType
 from codesign.ir.executable.archive import from_bytes, load, save, to_bytes
 from codesign.ir.executable.executable import Executable
+from codesign.ir.relay.expr import Function, Var
+from codesign.ir.relay.module import Module
+from codesign.ir.relay.types import TensorType
+from codesign.ops.table import call
 from host_runtime.session import Session
 from tests.support.networks import image, small_network
 
@@ -117,3 +122,12 @@ def test_files_that_cannot_be_read_or_written_say_so(
     (tmp_path / "text").write_text("no zip")
     with pytest.raises(CodesignError, match="is no codesign executable"):
         load(tmp_path / "text")
+
+
+def test_checks_of_inputs_survive_the_file() -> None:
+    data = Var("data", TensorType((4,), DType.FLOAT32))
+    places = Var("places", TensorType((2,), DType.INT64))
+    module = Module({"main": Function((data, places), call("take", data, places))})
+    loaded = from_bytes(to_bytes(compile_network(module)))
+    with pytest.raises(CodesignError, match="take reads outside of an axis of length 4"):
+        Session(loaded).run({"data": np.zeros(4, np.float32), "places": np.array([0, 4])})

@@ -39,7 +39,7 @@ from codesign.ir.executable.layout import Placement
 from codesign.ir.relay.types import TensorType
 
 FORMAT: Final = "codesign executable"
-VERSION: Final = 1
+VERSION: Final = 2
 MANIFEST: Final = "manifest.json"
 LIMIT_BYTES: Final = 1 << 32
 """Greatest size of all members together."""
@@ -57,6 +57,7 @@ class _Cpu:
     workspace_bytes: int
     inputs: tuple[TensorType, ...]
     outputs: tuple[TensorType, ...]
+    checks: tuple[str, ...]
 
 
 @final
@@ -215,6 +216,7 @@ def _step_out(index: int, step: Step, members: _Members) -> _Step:
                 workspace_bytes=kernel.workspace_bytes,
                 inputs=kernel.inputs,
                 outputs=kernel.outputs,
+                checks=kernel.checks,
             )
         case AccelStep(kernel=kernel):
             members.add(f"{folder}/program.bin", kernel.program.to_bytes(kernel.config))
@@ -247,6 +249,7 @@ def _step_in(index: int, step: _Step, members: Mapping[str, bytes], source: str)
             workspace_bytes=cpu.workspace_bytes,
             inputs=cpu.inputs,
             outputs=cpu.outputs,
+            checks=cpu.checks,
         )
         return CpuStep(name=step.name, kernel=cpu_kernel, inputs=step.inputs, outputs=step.outputs)
     assert step.accel is not None, "a step is on one of the two"
