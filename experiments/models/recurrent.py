@@ -68,6 +68,11 @@ def characters(weights: Weights) -> Module:
     )
 
 
+def character_inputs() -> dict[str, Array]:
+    """Return a category and a first letter, one-hot."""
+    return {"category": one_hot(3, CATEGORIES), "letter": one_hot(7, LETTERS)}
+
+
 def one_hot(index: int, length: int) -> Array:
     """Return a row of zeros with a one."""
     row = np.zeros((1, length), dtype=np.float32)

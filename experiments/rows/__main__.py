@@ -15,6 +15,7 @@ from experiments.rows.cpu_time import road_cpu
 from experiments.rows.demo_time import road_demo
 from experiments.rows.fpga import accel_bitstream, accel_board, accel_estimate
 from experiments.rows.measurement import CONSOLE, Measurement
+from experiments.rows.relay_calls import relay_call
 from experiments.rows.road import road_bitexact, road_cycles, road_fp32, road_top1
 
 ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
@@ -25,6 +26,7 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "road-top1": road_top1,
         "road-demo": road_demo,
         "road-cpu": road_cpu,
+        "relay-call": relay_call,
         "accel-values": accel_values,
         "accel-cycles": accel_cycles,
         "accel-gemm": accel_gemm,

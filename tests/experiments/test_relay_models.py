@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.interpreter import Interpreter
 from codesign.compiler.values import Result
 from codesign.ir.relay.module import Module
@@ -16,6 +17,7 @@ from tests.support import numpy_models
 
 def _interpreted(module: Module, *args: Result) -> np.ndarray:
     check_module(module)
+    infer_types(module)
     result = Interpreter(module).result_of(module.main, args)
     assert isinstance(result, np.ndarray)
     return result
@@ -69,8 +71,7 @@ def test_recurrent(kind: str) -> None:
 
 def test_characters() -> None:
     weights = recurrent.character_weights()
-    category = recurrent.one_hot(3, recurrent.CATEGORIES)
-    letter = recurrent.one_hot(7, recurrent.LETTERS)
-    found = _interpreted(recurrent.characters(weights), category, letter)
-    expected = numpy_models.characters(weights, category, letter)
+    inputs = recurrent.character_inputs()
+    found = _interpreted(recurrent.characters(weights), *inputs.values())
+    expected = numpy_models.characters(weights, **inputs)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
