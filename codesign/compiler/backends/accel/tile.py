@@ -60,11 +60,12 @@ class GemmTiling:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTiling:
-    """Tiles of a window layer: channels, rows, columns."""
+    """Tiles of a window layer: channels, rows, columns; how many of all tiles the array takes."""
 
     c: int
     oh: int
     ow: int
+    on_array: int = 0
 
 
 @final
@@ -169,7 +170,8 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
     )
     rows = (oh - 1) * layer.window.strides[0] + layer.window.extent((1, 1))[0]
     columns = (ow - 1) * layer.window.strides[1] + layer.window.extent((1, 1))[1]
-    inp, wgt = ic * rows * columns, oc * ic * taps
+    inp = (oc if layer.is_diagonal else ic) * rows * columns
+    wgt = oc * ic * taps
     fits = (inp <= config.inp_depth) & (wgt <= config.wgt_depth) & (oc * oh * ow <= acc)
     oc, oh, ow, ic, rows, columns, inp, wgt = (
         each[fits] for each in (oc, oh, ow, ic, rows, columns, inp, wgt)
@@ -256,36 +258,62 @@ def _inner_loads(operand: _Operand, turns: Array, parts: Array) -> tuple[Array, 
 def tile_window(layer: WindowLayer, config: AccelConfig) -> WindowTiling:
     """Return the tiling of least estimated cycles; the layer fits."""
     n, c_all, oh_all, ow_all = layer.result.tiles
-    params = param_tiles(layer)
+    params, taps = param_tiles(layer), math.prod(layer.window.kernel)
     most_c = config.param_depth // params if params else config.out_depth
-    c, oh, ow = (
-        axis.ravel().astype(np.int64)
+    c, oh, ow, share = (
+        axis.ravel()
         for axis in np.meshgrid(
             splits(c_all, min(most_c, config.out_depth)),
             splits(oh_all, config.out_depth),
             splits(ow_all, config.out_depth),
+            _shares(layer, config),
             indexing="ij",
         )
     )
     rows = (oh - 1) * layer.window.strides[0] + layer.window.extent((1, 1))[0]
     columns = (ow - 1) * layer.window.strides[1] + layer.window.extent((1, 1))[1]
-    fits = (c * rows * columns <= config.vec_depth) & (c * oh * ow <= config.out_depth)
-    c, oh, ow, rows, columns = (each[fits] for each in (c, oh, ow, rows, columns))
+    size, result = c * rows * columns, c * oh * ow
+    fits = (size <= config.vec_depth) & (result <= config.out_depth)
+    on_array = (size <= config.inp_depth) & (result <= config.acc_bank_depth)
+    on_array &= c * taps <= config.wgt_depth
+    fits &= on_array | (share == 0)
+    c, oh, ow, share, rows, columns = (each[fits] for each in (c, oh, ow, share, rows, columns))
+    size, result = size[fits], result[fits]
     groups = -(-c_all // c)
     tiles = n * groups * -(-oh_all // oh) * -(-ow_all // ow)
-    work = n * c_all * oh_all * ow_all * math.prod(layer.window.kernel) * config.vector_passes
-    vector = work + tiles * (vector_latency(config) + START_CYCLES)
+    given = np.rint(tiles * share)
+    share = given / tiles
+    work = n * c_all * oh_all * ow_all * taps
+    passes = config.vector_passes
+    vector = work * (1 - share) * passes + work * share * passes / taps
+    vector = vector + tiles * (vector_latency(config) + START_CYCLES)
+    gemm = work * share + given * (START_CYCLES + (config.acc_banks == 1) * result * passes)
     load_cycles = _box_cycles(config, Memory.VEC, c, rows, columns)
     store_cycles = _box_cycles(config, Memory.OUT, c, oh, ow)
     param_cycles = c * params * config.beats(Memory.PARAM) * config.beat_interval
+    weight_cycles = c * taps * config.beats(Memory.WGT) * config.beat_interval * (share > 0)
     fetch_cycles = tiles * 4 * instruction_beats(config) * config.beat_interval
-    memory = tiles * (load_cycles + store_cycles) + groups * param_cycles + fetch_cycles
-    serial = (2 * c * rows * columns > config.vec_depth) * tiles * load_cycles
-    serial = serial + (2 * c * oh * ow > config.out_depth) * tiles * store_cycles
-    cost = np.maximum(vector + serial * (tiles > 1), memory)
-    cost = cost + load_cycles + param_cycles + store_cycles + INSTRUCTION_CYCLES * 3 * tiles
+    memory = tiles * (load_cycles + store_cycles) + fetch_cycles
+    memory = memory + groups * (param_cycles + weight_cycles)
+    serial = (2 * size > config.vec_depth) * tiles * load_cycles
+    serial = serial + (2 * result > config.out_depth) * tiles * store_cycles
+    cost = np.maximum(np.maximum(vector, gemm) + serial * (tiles > 1), memory)
+    cost = cost + load_cycles + param_cycles + store_cycles + weight_cycles
+    cost = cost + result * taps * (share > 0)
+    cost = cost + INSTRUCTION_CYCLES * (3 * tiles + given)
     index = int(np.argmin(cost))
-    return WindowTiling(c=int(c[index]), oh=int(oh[index]), ow=int(ow[index]))
+    return WindowTiling(
+        c=int(c[index]), oh=int(oh[index]), ow=int(ow[index]), on_array=int(given[index])
+    )
+
+
+def _shares(layer: WindowLayer, config: AccelConfig) -> list[float]:
+    """Return the shares of a layer's tiles that the array may take: where both end together."""
+    if layer.array is None:
+        return [0.0]
+    taps, passes = math.prod(layer.window.kernel), config.vector_passes
+    balanced = taps * passes / (taps + taps * passes - passes)
+    return [0.0, balanced / 2, balanced, 1.0]
 
 
 def tile_flat(count: int, operands: int, config: AccelConfig, *, acc: bool) -> int:
