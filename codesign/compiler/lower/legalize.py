@@ -288,6 +288,20 @@ def _check_places(writer: _Writer, step: Step, lengths: Sequence[int]) -> None:
         writer.require(outside, f"{step.operator} reads outside of an axis of length {length}")
 
 
+def _take(writer: _Writer, step: Step) -> None:
+    if len(step.inputs) == 2:
+        _by_axis(writer, step)
+        return
+    _, indices, length = step.inputs
+    wide = Value(indices.shape, DType.INT64)
+    place = writer.call("cast", (indices,), wide, CastAttrs(dtype=DType.INT64))
+    lowest = writer.call("negative", (length,), length)
+    below = writer.call("less", (place, lowest), _like(indices))
+    above = writer.call("greater_equal", (place, length), _like(indices))
+    outside = writer.call("logical_or", (below, above), _like(indices))
+    writer.require(outside, "take reads outside of its axis")
+
+
 def _by_axis(writer: _Writer, step: Step) -> None:
     shape = step.inputs[0].shape
     _check_places(writer, step, [shape[attrs_of(step, AxisAttrs).axis % len(shape)]])
@@ -318,7 +332,7 @@ _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
     "nn.conv2d_transpose": _conv2d_transpose,
     "image.resize2d": _resize,
     "qnn.requantize": _requantize,
-    "take": _by_axis,
+    "take": _take,
     "gather_elements": _by_axis,
     "gather_nd": _gather_nd,
     "divide": _divide,

@@ -117,12 +117,26 @@ def _from_end(index: Expr, size: int, over: tuple[Index, ...]) -> Index:
 
 
 def _take(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
-    data, indices = step.inputs
+    """Operand 2, where there is one, is the axis' length, which the data's shape does not tell."""
+    data, indices = step.inputs[:2]
     axis = attrs_of(step, AxisAttrs).axis % len(data.shape)
     rank = len(indices.shape)
     over = index[axis : axis + rank]
-    place = _from_end(read(1, over), data.shape[axis], over)
+    if len(step.inputs) == 2:
+        place = _from_end(read(1, over), data.shape[axis], over)
+    else:
+        place = _within(read(1, over), read(2, ()), over)
     return read(0, (*index[:axis], place, *index[axis + rank :]))
+
+
+def _within(index: Expr, length: Expr, over: tuple[Index, ...]) -> Index:
+    """Return a place in an axis whose length is known when the kernel runs, as `_from_end` does."""
+    wide, nothing = convert(index, DType.INT64), Literal(0, DType.INT64)
+    negative = apply(Fn.LESS, wide, nothing, dtype=DType.BOOL)
+    moved = apply(Fn.SELECT, negative, apply(Fn.ADD, wide, length), wide, dtype=DType.INT64)
+    last = apply(Fn.SUBTRACT, length, Literal(1, DType.INT64))
+    held = apply(Fn.MAXIMUM, apply(Fn.MINIMUM, moved, last), nothing)
+    return element(held, axes_of(over))
 
 
 def _gather_elements(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
