@@ -13,6 +13,7 @@ from typing import Final
 from codesign.compiler.pass_manager import Form, Pass, PassManager
 from codesign.compiler.passes.canonicalize_activations import CanonicalizeActivations
 from codesign.compiler.passes.canonicalize_pooling import CanonicalizePooling
+from codesign.compiler.passes.defuse_ops import DefuseOps
 from codesign.compiler.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from codesign.compiler.passes.eliminate_dead_code import EliminateDeadCode
 from codesign.compiler.passes.fold_constant import FoldConstant
@@ -34,6 +35,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             FoldConstant,
             FoldExplicitPadding,
             FoldScaleAxis,
+            DefuseOps,
             FuseOps,
             SimplifyExpr,
             SimplifyInference,
