@@ -40,6 +40,7 @@ from codesign.ops.gradients.table import GRADIENTS
 from codesign.ops.image import resize2d
 from codesign.ops.nn import (
     activations,
+    batch_matmul,
     batch_norm,
     bias_add,
     conv2d,
@@ -83,6 +84,7 @@ _ROWS: Final = (
     conv2d.OPERATOR,
     conv2d_transpose.OPERATOR,
     *dense.OPERATORS,
+    batch_matmul.OPERATOR,
     bias_add.OPERATOR,
     batch_norm.OPERATOR,
     *pool2d.OPERATORS,

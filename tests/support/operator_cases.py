@@ -21,6 +21,7 @@ from codesign.ops.image.resize2d import ResizeAttrs
 from codesign.ops.layout_transform import LayoutTransformAttrs
 from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.activations import HardSigmoidAttrs, LeakyReluAttrs
+from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
 from codesign.ops.nn.batch_norm import BatchNormAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
@@ -336,6 +337,13 @@ def _rows_of_shares(rng: Rng) -> Case:
     return Case((np.asarray(predictions), np.asarray(targets)))
 
 
+def _batch_matmul(rng: Rng) -> Case:
+    (left, right), (a, b) = rng.choice([[1, 3], [3, 1], [3, 3]]), rng.integers(0, 2, 2)
+    lhs = floats(rng, left, 4, 2) if a else floats(rng, left, 2, 4)
+    rhs = floats(rng, right, 5, 4) if b else floats(rng, right, 4, 5)
+    return Case((lhs, rhs), BatchMatmulAttrs(transpose_a=bool(a), transpose_b=bool(b)))
+
+
 def _fixed(attrs: Attrs | None, *shapes: tuple[int, ...]) -> Callable[[Rng], Case]:
     return lambda rng: Case(tuple(floats(rng, *shape) for shape in shapes), attrs)
 
@@ -389,6 +397,7 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "nn.conv2d_transpose": _conv2d_transpose,
     "nn.dense": _fixed(None, (2, 3, 4), (5, 4)),
     "nn.matmul": _matmul,
+    "nn.batch_matmul": _batch_matmul,
     "nn.bias_add": _fixed(BiasAddAttrs(axis=-2), (2, 3, 4), (3,)),
     "nn.batch_norm": _batch_norm,
     "nn.max_pool2d": _pool,
