@@ -11,6 +11,7 @@ from codesign.accel.config import AccelConfig
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.accel.match import operator_name
 from codesign.compiler.backends.accel.region import compile_accel
+from codesign.compiler.backends.accel.search import Clock
 from codesign.compiler.backends.llvm.cpu import compile_cpu
 from codesign.compiler.partition.assign import Assignment, assign
 from codesign.compiler.partition.graph import is_graph
@@ -50,11 +51,14 @@ def compile(  # noqa: A001  (the verb that users look for)
     level: int = 2,
     dump: Path | None = None,
     outputs: tuple[str, ...] | None = None,
+    clock: Clock | None = None,
 ) -> Executable:
     """Compile a network for the host, or for the accelerator of a configuration and the host.
 
     Inputs are named as the parameters of `main`; `outputs` names its results, else they are
     `output` or `output0`, `output1`, … . `dump` is a folder that gets the module after every pass.
+    `clock` times programs for the accelerator, so that tile sizes are searched by their cycles
+    (`codesign.sim.cycle.program_cycles`); without one an estimate chooses them.
 
     Raises
     ------
@@ -74,7 +78,7 @@ def compile(  # noqa: A001  (the verb that users look for)
     one_layer = machine.block_in != machine.block_out
     parts = split(results, types, assignment, one_layer=one_layer)
     values = _Values.of(main, results, parts)
-    steps = tuple(_step(part, values, machine) for part in parts)
+    steps = tuple(_step(part, values, machine, clock) for part in parts)
     return Executable(
         inputs=_inputs(main, types),
         outputs=_outputs(results, types, outputs),
@@ -165,14 +169,14 @@ def _fresh(stem: str, taken: set[str]) -> str:
     return name
 
 
-def _step(part: Part, values: _Values, config: AccelConfig) -> Step:
+def _step(part: Part, values: _Values, config: AccelConfig, clock: Clock | None) -> Step:
     types = infer_types(Module({"main": part.function}))
     inputs = tuple(values.names[each] for each in part.inputs)
     outputs = tuple(values.names[each] for each in part.outputs)
     if part.side == "cpu":
         kernel = compile_cpu(part.function, types)
         return CpuStep(name=part.name, kernel=kernel, inputs=inputs, outputs=outputs)
-    program: AccelKernel = compile_accel(part.function, types, config)
+    program: AccelKernel = compile_accel(part.function, types, config, clock)
     return AccelStep(name=part.name, kernel=program, inputs=inputs, outputs=outputs)
 
 

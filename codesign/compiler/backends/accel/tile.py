@@ -1,4 +1,4 @@
-"""Tile sizes: the search over what fits for the least estimated cycles.
+"""Tile sizes: every tiling that fits, in the order of estimated cycles.
 
 Every candidate is costed at once: the array, the vector unit and the memory work side by side, so a
 layer takes what the busiest of them takes, and beyond it the first tile's load and the last tile's
@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from codesign.accel.config import AccelConfig, Memory
 from codesign.accel.encoding import instruction_beats
 from codesign.accel.timing import vector_latency
+from codesign.compiler.backends.accel.fit import param_tiles, refuse, shortage
 from codesign.compiler.backends.accel.layer import (
-    AddLayer,
     GemmLayer,
     Layer,
     LookupLayer,
     MultiplyLayer,
     WindowLayer,
 )
-from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import Array
 
 Cycles: TypeAlias = NDArray[np.float64]
@@ -59,6 +58,14 @@ class GemmTiling:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlatTiling:
+    """Tiles of one step of an elementwise layer."""
+
+    step: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTiling:
     """Tiles of a window layer: channels, rows, columns; how many of all tiles the array takes."""
 
@@ -68,77 +75,28 @@ class WindowTiling:
     on_array: int = 0
 
 
+Tiling: TypeAlias = GemmTiling | WindowTiling | FlatTiling
+
+
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeedsMore:
-    """A memory that is too small for the least tile of a layer, in tiles."""
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A tiling with its estimated cycles, and those that no order of its work goes below."""
 
-    memory: Memory
-    needed: int
+    tiling: Tiling
+    estimate: float
+    least: float
 
 
-def shortage(layer: Layer, config: AccelConfig) -> tuple[NeedsMore, ...]:
-    """Return the memories that cannot hold the least tile of a layer; empty where it fits."""
-    least: dict[Memory, int] = {Memory.OUT: 1}
+def candidates(layer: Layer, config: AccelConfig, count: int) -> tuple[Candidate, ...]:
+    """Return the `count` tilings of least estimated cycles, the least first; the layer fits."""
     match layer:
         case GemmLayer():
-            extent = layer.window.extent((1, 1))
-            least[Memory.INP] = extent[0] * extent[1]
-            least[Memory.WGT] = math.prod(layer.window.kernel)
-            least[Memory.PARAM] = 1 if layer.residual is None else 2
-            if layer.residual is not None:
-                least[Memory.VEC] = 1
+            return _gemm_candidates(layer, config, count)
         case WindowLayer():
-            extent = layer.window.extent((1, 1))
-            least[Memory.VEC] = extent[0] * extent[1]
-            least[Memory.PARAM] = param_tiles(layer)
-        case AddLayer():
-            least[Memory.VEC] = 2
-            least[Memory.PARAM] = 2
-        case MultiplyLayer():
-            least[Memory.VEC] = 2
-            least[Memory.PARAM] = 1
-        case LookupLayer():
-            least[Memory.VEC] = 1
-    if layer.epilogue.table is not None:
-        least[Memory.LUT] = 256
-    return tuple(
-        NeedsMore(memory=memory, needed=needed)
-        for memory, needed in least.items()
-        if needed > config.depth(memory)
-    )
-
-
-def shortage_text(need: NeedsMore, config: AccelConfig) -> str:
-    """Return one sentence: memory, bytes needed, bytes present, the smallest depth that works."""
-    tile = config.tile_bits(need.memory)
-    name = need.memory.name.lower()
-    smallest = 1 << (need.needed - 1).bit_length()
-    return (
-        f"its least tile needs {-(-need.needed * tile // 8)} bytes of {name}, "
-        f"which has {config.memory_bytes(need.memory)}; "
-        f"the smallest that works is {name}_depth = {smallest}"
-    )
-
-
-def refuse(layer: Layer, needs: tuple[NeedsMore, ...], config: AccelConfig) -> CodesignError:
-    """Return the error for a layer that does not fit: layer, memory, bytes needed and present."""
-    return CodesignError(
-        *(
-            Problem(
-                what=f"layer {layer.name!r} ({layer.operator}) does not fit the accelerator",
-                found=shortage_text(need, config),
-                help="enlarge the memory, or leave the layer on the host",
-            )
-            for need in needs
-        )
-    )
-
-
-def param_tiles(layer: WindowLayer) -> int:
-    """Return the param tiles of one channel tile: four weights to a tile, then the scaling."""
-    weights = 0 if layer.weights is None else -(-math.prod(layer.window.kernel) // 4)
-    return weights + (layer.scaling is not None)
+            return _window_candidates(layer, config, count)
+        case _:
+            return _flat_candidates(layer, config, count)
 
 
 def splits(extent: int, most: int) -> list[int]:
@@ -147,8 +105,7 @@ def splits(extent: int, most: int) -> list[int]:
     return sorted(size for size in sizes if size <= most)
 
 
-def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]:
-    """Return the tiling of least estimated cycles, and these cycles; the layer fits."""
+def _gemm_candidates(layer: GemmLayer, config: AccelConfig, count: int) -> tuple[Candidate, ...]:
     n, oc_all, oh_all, ow_all = layer.result.tiles
     ic_all = layer.weights.shape[1]
     taps = math.prod(layer.window.kernel)
@@ -193,7 +150,9 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
     if config.acc_banks == 1:
         gemm = gemm + vector
     step = (oc * oh * ow * ic * taps).astype(np.float64)
-    best: tuple[float, int, bool] | None = None
+    if not oc.size:
+        raise refuse(layer, shortage(layer, config), config)
+    found: list[Candidate] = []
     for weights_outer in (False, True):
         outer: _Operand = (counts_oc, wgt, wgt_cycles, config.wgt_depth)
         inner: _Operand = (places, inp, inp_cycles, config.inp_depth)
@@ -209,22 +168,25 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
         ends = inp_cycles + oc * oh * ow * passes + store_cycles
         ends = ends + (2 * wgt > config.wgt_depth) * wgt_cycles
         instructions = outer_loads + inner_loads + tiles * (counts_ic + 2)
+        least = np.maximum(np.maximum(gemm, vector), memory)
         cost = np.maximum(np.maximum(gemm + serial, vector), memory) + ends
         cost = cost + INSTRUCTION_CYCLES * instructions
-        index = int(np.argmin(cost))
-        if best is None or cost[index] < best[0]:
-            best = float(cost[index]), index, weights_outer
-    if best is None:
-        raise refuse(layer, shortage(layer, config), config)
-    cycles, index, weights_outer = best
-    tiling = GemmTiling(
-        oc=int(oc[index]),
-        oh=int(oh[index]),
-        ow=int(ow[index]),
-        ic=int(ic[index]),
-        weights_outer=weights_outer,
-    )
-    return tiling, cycles
+        for index in _first(cost, count):
+            tiling = GemmTiling(
+                oc=int(oc[index]),
+                oh=int(oh[index]),
+                ow=int(ow[index]),
+                ic=int(ic[index]),
+                weights_outer=weights_outer,
+            )
+            found.append(Candidate(tiling, float(cost[index]), float(least[index])))
+    return tuple(sorted(found, key=lambda each: each.estimate)[:count])
+
+
+def _first(cost: Cycles, count: int) -> Array:
+    """Return the indices of the `count` least costs, the least first."""
+    order: Array = np.argsort(cost, kind="stable")[:count]
+    return order
 
 
 _Operand: TypeAlias = tuple[Array, Array, Array, int]
@@ -255,8 +217,9 @@ def _inner_loads(operand: _Operand, turns: Array, parts: Array) -> tuple[Array, 
     return loads, wait
 
 
-def tile_window(layer: WindowLayer, config: AccelConfig) -> WindowTiling:
-    """Return the tiling of least estimated cycles; the layer fits."""
+def _window_candidates(
+    layer: WindowLayer, config: AccelConfig, count: int
+) -> tuple[Candidate, ...]:
     n, c_all, oh_all, ow_all = layer.result.tiles
     params, taps = param_tiles(layer), math.prod(layer.window.kernel)
     most_c = config.param_depth // params if params else config.out_depth
@@ -301,9 +264,19 @@ def tile_window(layer: WindowLayer, config: AccelConfig) -> WindowTiling:
     cost = cost + load_cycles + param_cycles + store_cycles + weight_cycles
     cost = cost + result * taps * (share > 0)
     cost = cost + INSTRUCTION_CYCLES * (3 * tiles + given)
-    index = int(np.argmin(cost))
-    return WindowTiling(
-        c=int(c[index]), oh=int(oh[index]), ow=int(ow[index]), on_array=int(given[index])
+    least = np.maximum(np.maximum(vector, gemm), memory)
+    return tuple(
+        Candidate(
+            WindowTiling(
+                c=int(c[index]),
+                oh=int(oh[index]),
+                ow=int(ow[index]),
+                on_array=int(given[index]),
+            ),
+            float(cost[index]),
+            float(least[index]),
+        )
+        for index in _first(cost, count)
     )
 
 
@@ -316,18 +289,28 @@ def _shares(layer: WindowLayer, config: AccelConfig) -> list[float]:
     return [0.0, balanced / 2, balanced, 1.0]
 
 
-def tile_flat(count: int, operands: int, config: AccelConfig, *, acc: bool) -> int:
-    """Return the tiles of one step of an elementwise layer over `count` tiles."""
+def _flat_candidates(layer: Layer, config: AccelConfig, count: int) -> tuple[Candidate, ...]:
+    operands = 1 if isinstance(layer, LookupLayer) else 2
     most = min(config.vec_depth // operands, config.out_depth)
-    if acc:
+    if isinstance(layer, MultiplyLayer):
         most = min(most, config.acc_bank_depth)
-    if count <= most // 2:
-        return -(-count // 2) if count > _FLAT_LEAST else count
-    return max(1, min(most // 2, -(-count // _FLAT_STEPS)))
+    tiles = layer.result.count
+    found = [_flat_candidate(step, tiles, operands, config) for step in splits(tiles, most)]
+    return tuple(sorted(found, key=lambda each: each.estimate)[:count])
 
 
-_FLAT_LEAST: Final = 64
-_FLAT_STEPS: Final = 6
+def _flat_candidate(step: int, tiles: int, operands: int, config: AccelConfig) -> Candidate:
+    steps = -(-tiles // step)
+    beats = config.beats(Memory.OUT) * config.beat_interval
+    fetch = steps * (operands + 2) * instruction_beats(config) * config.beat_interval
+    memory = tiles * (operands + 1) * beats + fetch
+    vector = tiles * operands * config.vector_passes
+    vector += steps * (vector_latency(config) + START_CYCLES)
+    alone = 2 * step * operands > config.vec_depth or 2 * step > config.out_depth
+    busy = memory + vector if alone else max(memory, vector)
+    ends = step * (config.vector_passes * operands + beats * (operands + 1))
+    cost = busy + ends + INSTRUCTION_CYCLES * steps * (operands + 2)
+    return Candidate(FlatTiling(step=step), float(cost), float(max(memory, vector)))
 
 
 def _box_cycles(

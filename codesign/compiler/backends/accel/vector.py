@@ -16,6 +16,7 @@ from codesign.compiler.backends.accel.box import (
     store_flat,
 )
 from codesign.compiler.backends.accel.builder import Builder, strides
+from codesign.compiler.backends.accel.fit import param_tiles
 from codesign.compiler.backends.accel.gemm import (
     Range,
     Tile,
@@ -31,7 +32,7 @@ from codesign.compiler.backends.accel.layer import (
 )
 from codesign.compiler.backends.accel.node import tiles_at
 from codesign.compiler.backends.accel.pack import field_words, scaling_words, window_words
-from codesign.compiler.backends.accel.tile import WindowTiling, param_tiles
+from codesign.compiler.backends.accel.tile import WindowTiling
 
 
 def emit_window(builder: Builder, layer: WindowLayer, tiling: WindowTiling) -> None:
