@@ -13,6 +13,9 @@ from typing import Final
 from codesign.compiler.pass_manager import Form, Pass, PassManager
 from codesign.compiler.passes.canonicalize_activations import CanonicalizeActivations
 from codesign.compiler.passes.canonicalize_pooling import CanonicalizePooling
+from codesign.compiler.passes.combine_parallel_batch_matmul import CombineParallelBatchMatmul
+from codesign.compiler.passes.combine_parallel_conv2d import CombineParallelConv2D
+from codesign.compiler.passes.combine_parallel_dense import CombineParallelDense
 from codesign.compiler.passes.defuse_ops import DefuseOps
 from codesign.compiler.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from codesign.compiler.passes.eliminate_dead_code import EliminateDeadCode
@@ -35,6 +38,9 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             FoldConstant,
             FoldExplicitPadding,
             FoldScaleAxis,
+            CombineParallelBatchMatmul,
+            CombineParallelConv2D,
+            CombineParallelDense,
             DefuseOps,
             FuseOps,
             SimplifyExpr,
