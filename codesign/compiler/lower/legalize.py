@@ -13,7 +13,7 @@ from typing import Final, final
 
 import numpy as np
 
-from codesign.compiler.lower import shaping
+from codesign.compiler.lower import shaping, variable_weights
 from codesign.compiler.lower.graph import Check, Graph, Step, Value
 from codesign.compiler.lower.movement import DilateAttrs, SliceAttrs
 from codesign.compiler.lower.quantized import DOUBLE_BITS, NARROW_BITS, ExactScaleAttrs
@@ -196,7 +196,9 @@ def _window_counts(attrs: Pool2DAttrs, data: Value, result: Value, axis: int) ->
 def _conv2d_transpose(writer: _Writer, step: Step) -> Value | None:
     data, weight = step.inputs
     attrs = attrs_of(step, Conv2DTransposeAttrs)
-    if weight.constant is None or 0 in data.shape:
+    if weight.constant is None:
+        return variable_weights.conv2d_transpose(writer, step)
+    if 0 in data.shape:
         return None
     groups, (top, left, bottom, right) = attrs.groups, attrs.padding
     inputs, per_group, *size = weight.shape
@@ -329,6 +331,8 @@ _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
     "argmax": _argmax,
     "nn.batch_norm": _batch_norm,
     "nn.avg_pool2d": _avg_pool,
+    "nn.dense": variable_weights.dense,
+    "nn.conv2d": variable_weights.conv2d,
     "nn.conv2d_transpose": _conv2d_transpose,
     "image.resize2d": _resize,
     "qnn.requantize": _requantize,

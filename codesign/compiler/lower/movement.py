@@ -45,6 +45,15 @@ class DilateAttrs(Attrs):
     strides: tuple[int, int]
 
 
+@final
+@dataclass(frozen=True, kw_only=True)
+class PatchesAttrs(Attrs):
+    """`cpu.patches`: steps of a window and steps in it, over data that is padded already."""
+
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+
+
 def _reshape(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     return read(0, unflatten(flatten(index, step.result.shape), step.inputs[0].shape))
 
@@ -96,6 +105,15 @@ def _reflect(index: Index, size: int) -> Index:
     around = index % period
     mirrored = around * -1 + period
     return around.clamp(0, size - 1) + mirrored.clamp(0, size - 1) - (size - 1)
+
+
+def _patches(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    """Give what each place of a window meets: [channel, row, column, n, y, x] of padded data."""
+    attrs = attrs_of(step, PatchesAttrs)
+    channel, row, column, n, y, x = index
+    down = y * attrs.strides[0] + row * attrs.dilation[0]
+    across = x * attrs.strides[1] + column * attrs.dilation[1]
+    return read(0, (n, channel, down, across))
 
 
 def _dilate(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
@@ -194,6 +212,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "cpu.slice": _slice,
     "nn.pad": _pad,
     "cpu.dilate": _dilate,
+    "cpu.patches": _patches,
     "one_hot": _one_hot,
     "take": _take,
     "gather_elements": _gather_elements,
