@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final, assert_never, final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from codesign.accel.config import AccelConfig
 from codesign.accel.program import Program
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array, DType
+from codesign.ir.control.program import Site
 from codesign.ir.executable.accel_kernel import AccelKernel, LayerRecord
 from codesign.ir.executable.codec import decode, encode
 from codesign.ir.executable.cpu_kernel import CpuKernel
@@ -31,15 +32,18 @@ from codesign.ir.executable.executable import (
     AccelStep,
     CpuStep,
     Executable,
+    NativeStep,
     OperatorPlacement,
     Port,
     Step,
 )
 from codesign.ir.executable.layout import Placement
-from codesign.ir.relay.types import TensorType
+from codesign.ir.executable.native_program import DataType, NativeProgram
+from codesign.ir.relay.type_algebra import data_names
+from codesign.ir.relay.types import TensorType, Type
 
 FORMAT: Final = "codesign executable"
-VERSION: Final = 2
+VERSION: Final = 3
 MANIFEST: Final = "manifest.json"
 LIMIT_BYTES: Final = 1 << 32
 """Greatest size of all members together."""
@@ -73,12 +77,27 @@ class _Accel:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Native:
+    triple: str
+    cpu: str
+    features: str
+    workspace_bytes: int
+    params: tuple[Type, ...]
+    result: Type
+    data_types: tuple[DataType, ...]
+    sites: tuple[Site, ...]
+    is_split: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     cpu: _Cpu | None
     accel: _Accel | None
+    native: _Native | None
 
 
 @final
@@ -165,7 +184,7 @@ def from_bytes(data: bytes, *, source: str = "the file") -> Executable:
     head = _head(members, source)
     manifest: _Manifest = decode(_Manifest, head["executable"], f"{source}: manifest")
     constants = {
-        port.name: _array(members, f"constants/{index}.bin", port.type, source)
+        port.name: _array(members, f"constants/{index}.bin", port.tensor, source)
         for index, port in enumerate(manifest.constants)
     }
     executable = Executable(
@@ -204,6 +223,7 @@ def _step_out(index: int, step: Step, members: _Members) -> _Step:
     folder = f"steps/{index}"
     cpu: _Cpu | None = None
     accel: _Accel | None = None
+    native: _Native | None = None
     match step:
         case CpuStep(kernel=kernel):
             members.add(f"{folder}/code.o", kernel.object_code)
@@ -229,13 +249,37 @@ def _step_out(index: int, step: Step, members: _Members) -> _Step:
                 tensors=kernel.tensors,
                 layers=kernel.layers,
             )
-    return _Step(name=step.name, inputs=step.inputs, outputs=step.outputs, cpu=cpu, accel=accel)
+        case NativeStep(kernel=kernel):
+            members.add(f"{folder}/control.o", kernel.control_code)
+            members.add(f"{folder}/kernels.o", kernel.kernel_code)
+            members.add(f"{folder}/constants.bin", kernel.constants)
+            native = _Native(
+                triple=kernel.triple,
+                cpu=kernel.cpu,
+                features=kernel.features,
+                workspace_bytes=kernel.workspace_bytes,
+                params=kernel.params,
+                result=kernel.result,
+                data_types=kernel.data_types,
+                sites=kernel.sites,
+                is_split=step.is_split,
+            )
+        case _:
+            assert_never(step)
+    return _Step(
+        name=step.name,
+        inputs=step.inputs,
+        outputs=step.outputs,
+        cpu=cpu,
+        accel=accel,
+        native=native,
+    )
 
 
 def _step_in(index: int, step: _Step, members: Mapping[str, bytes], source: str) -> Step:
     folder = f"steps/{index}"
-    if (step.cpu is None) == (step.accel is None):
-        raise CodesignError.of(f"{source}: step {index} is on the host or on the accelerator")
+    if [step.cpu, step.accel, step.native].count(None) != 2:
+        raise CodesignError.of(f"{source}: step {index} is of one kind")
     constants = _member(members, f"{folder}/constants.bin", source)
     if step.cpu is not None:
         cpu = step.cpu
@@ -252,10 +296,59 @@ def _step_in(index: int, step: _Step, members: Mapping[str, bytes], source: str)
             checks=cpu.checks,
         )
         return CpuStep(name=step.name, kernel=cpu_kernel, inputs=step.inputs, outputs=step.outputs)
-    assert step.accel is not None, "a step is on one of the two"
+    if step.native is not None:
+        return _native_in(step, step.native, constants, folder, members, source)
+    assert step.accel is not None, "a step is of one kind"
     kernel = _accel_in(step.accel, constants, _member(members, f"{folder}/program.bin", source))
     _check_placements(kernel, source)
     return AccelStep(name=step.name, kernel=kernel, inputs=step.inputs, outputs=step.outputs)
+
+
+def _native_in(
+    step: _Step,
+    native: _Native,
+    constants: bytes,
+    folder: str,
+    members: Mapping[str, bytes],
+    source: str,
+) -> NativeStep:
+    known = {data.name for data in native.data_types}
+    mentioned = {
+        name
+        for type_ in (*native.params, native.result, *_field_types(native.data_types))
+        for name in data_names(type_)
+    }
+    if not mentioned <= known or len(step.inputs) != len(native.params):
+        raise CodesignError.of(f"{source}: step {step.name!r} has types that nothing defines")
+    program = NativeProgram(
+        control_code=_member(members, f"{folder}/control.o", source),
+        kernel_code=_member(members, f"{folder}/kernels.o", source),
+        triple=native.triple,
+        cpu=native.cpu,
+        features=native.features,
+        constants=constants,
+        workspace_bytes=native.workspace_bytes,
+        params=native.params,
+        result=native.result,
+        data_types=native.data_types,
+        sites=native.sites,
+    )
+    return NativeStep(
+        name=step.name,
+        kernel=program,
+        inputs=step.inputs,
+        outputs=step.outputs,
+        is_split=native.is_split,
+    )
+
+
+def _field_types(data_types: tuple[DataType, ...]) -> list[Type]:
+    return [
+        field
+        for data in data_types
+        for constructor in data.constructors
+        for field in constructor.fields
+    ]
 
 
 def _accel_in(accel: _Accel, constants: bytes, program: bytes) -> AccelKernel:
