@@ -82,7 +82,8 @@ class ValueWriter:
                     raise _misfit(value, shape)
                 words.append(entry[0])
                 values.extend(value.fields)
-                shapes.extend(entry[2] or self._fields(shape, value.constructor))
+                if entry[1]:
+                    shapes.extend(entry[2] or self._fields(shape, value.constructor))
             elif shape.dtype is not None:
                 if (
                     type(value) is not np.ndarray
