@@ -388,9 +388,15 @@ class _FunctionWriter:
         text = self.text_
         code = self.shared.regions.compile(region)
         free = {value: place for place, value in enumerate(region.inputs) if value in region.dying}
+        rows = None
+        if code.rows is not None:
+            rows = self.tensors.extent(self.names[region.inputs[code.rows]], 0)
         taken: dict[Value, str] = {}
         outputs = []
         for number, result in enumerate(region.results):
+            if rows is not None:
+                outputs.append(self._new_rows(result, rows))
+                continue
             if result in region.flags:
                 outputs.append(self._alloca(f"%flag{len(self.allocas)}", "i8"))
                 continue
@@ -405,11 +411,16 @@ class _FunctionWriter:
                 self.names[result] = self._new_tensor(result)
             outputs.append(self.tensors.describe(self.names[result], tensor_type(result)))
         inputs = [self.tensors.data(self.names[v], tensor_type(v)) for v in region.inputs]
+        inputs += [
+            self.tensors.extent_place(self.names[region.inputs[place]], 0) for place in code.lengths
+        ]
         found = [self._alloca(f"%check{len(self.allocas)}", "i8") for _ in code.checks]
         constants, workspace = self._slot(Slot.CONSTANTS), self._slot(Slot.WORKSPACE)
         pointers = [constants, workspace, *inputs, *outputs, *found]
         operands = ", ".join(f"ptr {each}" for each in pointers)
         types = ", ".join("ptr" for _ in pointers)
+        if rows is not None:
+            operands, types = f"{operands}, i64 {rows}", f"{types}, i64"
         self.shared.declarations.add(f"declare void @{code.name}({types})")
         text.do(f"call void @{code.name}({operands})")
         self._after_region(region, code.checks, found, outputs)
@@ -436,6 +447,13 @@ class _FunctionWriter:
     def _new_tensor(self, value: Value) -> str:
         type_ = tensor_type(value)
         return self._new(size_class(type_), size_bytes(type_))
+
+    def _new_rows(self, value: Value, rows: str) -> str:
+        """Write a new tensor with so many rows; return the pointer to its elements."""
+        type_ = tensor_type(value)
+        size = self.tensors.rows_bytes(type_, rows)
+        self.names[value] = self.text_.op(f"call ptr @rt.new_large(ptr %heap, i64 {size})")
+        return self.tensors.describe_rows(self.names[value], type_, rows)
 
     def _new_over(self, result: Value, source: Value) -> tuple[str, str]:
         """Write a tensor in the place of one that nobody else holds, else a new one.

@@ -14,6 +14,16 @@ import numpy as np
 from codesign.compiler.backends.llvm.cpu import kernel_text
 from codesign.compiler.backends.llvm.target import CpuTarget
 from codesign.compiler.backends.llvm.text import FunctionText
+from codesign.compiler.backends.native.rows import (
+    BLOCKS,
+    PLACEHOLDER,
+    ByRow,
+    Taken,
+    block_loop,
+    has_unknown,
+    known_type,
+    rows_of,
+)
 from codesign.compiler.lower.graph import Graph, Step
 from codesign.compiler.lower.graph import Value as Tensor
 from codesign.compiler.lower.lower import lower
@@ -21,7 +31,7 @@ from codesign.compiler.lower.plan_memory import MemoryPlan, plan_memory
 from codesign.compiler.lower.program import Home, Launch, Place, Program
 from codesign.compiler.schedule.machine import Machine
 from codesign.diagnostics import CodesignError, Problem
-from codesign.dtypes import Array
+from codesign.dtypes import Array, DType
 from codesign.ir.control.program import Region, Value
 from codesign.ir.executable.cpu_kernel import ALIGNMENT
 from codesign.ir.relay.types import UNKNOWN, TensorType
@@ -43,6 +53,10 @@ class RegionCode:
     name: str
     checks: tuple[str, ...]
     over: tuple[tuple[int, ...], ...]
+    lengths: tuple[int, ...] = ()
+    """Inputs whose number of rows is an operand, a pointer to an i64."""
+    rows: int | None = None
+    """The input whose number of rows, an i64, is the last operand, and that of all results."""
 
 
 @final
@@ -82,21 +96,64 @@ class RegionCompiler:
         self._regions: dict[str, str] = {}
 
     def compile(self, region: Region) -> RegionCode:
-        """Return the code of a region whose shapes are all known."""
-        refuse_unknown(region)
-        graph = _graph(region)
-        program = lower(graph, Machine(self.target.lanes, self.target.registers))
+        """Return the code of a region; refuse one with shapes that are not known in other ways."""
+        if not has_unknown(region):
+            program = self._lowered(_graph(region, 0, ()))
+            return RegionCode(
+                self._named(program, region, 0), program.checks, _over(program, region)
+            )
+        match rows_of(region):
+            case ByRow() as by_row:
+                return self._by_row(region, by_row)
+            case Taken() as taken:
+                return self._taken(region, taken)
+            case _:
+                raise _unknown_shapes(region)
+
+    def _by_row(self, region: Region, by_row: ByRow) -> RegionCode:
+        kernels = []
+        for height in BLOCKS:
+            program = self._lowered(_graph(region, height, ()))
+            if program.checks:
+                raise _unknown_shapes(region)
+            kernels.append((height, self._named(program, region, 0)))
+        name = self._function(block_loop(region, kernels))
+        over: tuple[tuple[int, ...], ...] = ((),) * len(region.results)
+        return RegionCode(name, (), over, (), region.inputs.index(by_row.source))
+
+    def _taken(self, region: Region, taken: Taken) -> RegionCode:
+        lengths = tuple(region.inputs.index(source) for source in taken.sources)
+        program = self._lowered(_graph(region, PLACEHOLDER, taken.sources))
+        over = tuple(
+            tuple(place for place in places if place not in lengths)
+            for places in _over(program, region)
+        )
+        name = self._named(program, region, len(lengths))
+        return RegionCode(name, program.checks, over, lengths)
+
+    def _lowered(self, graph: Graph) -> Program:
+        return lower(graph, Machine(self.target.lanes, self.target.registers))
+
+    def _named(self, program: Program, region: Region, lengths: int) -> str:
+        """Return the name of the function that runs a program, whose last inputs are lengths."""
         plan = plan_memory(program, ALIGNMENT, _SLACK_BYTES)
         self.workspace_bytes = max(self.workspace_bytes, plan.size_bytes)
-        body = self._body(program, plan, len(region.inputs), len(region.results))
+        return self._function(self._body(program, plan, region, lengths))
+
+    def _function(self, body: str) -> str:
         if body not in self._regions:
             name = f"region{len(self._regions)}"
             self._regions[body] = name
             self.definitions.append(f"define void @{name}{body}")
-        return RegionCode(self._regions[body], program.checks, _over(program, region))
+        return self._regions[body]
 
-    def _body(self, program: Program, plan: MemoryPlan, inputs: int, outputs: int) -> str:
+    def _body(self, program: Program, plan: MemoryPlan, region: Region, lengths: int) -> str:
         text = FunctionText()
+        inputs, outputs = len(region.inputs), len(region.results)
+        first_check = outputs
+        outputs += len(program.checks)
+        if lengths:
+            _leave_if_empty(text, range(inputs, inputs + lengths), range(first_check, outputs))
         calls = []
         pointers: dict[Place, str] = {}
         for launch in program.launches:
@@ -106,11 +163,11 @@ class RegionCompiler:
                     pointers[place] = self._pointer(place, plan, text)
             args = ", ".join(f"ptr {pointers[place]}" for place in launch.places)
             calls.append(f"  call void @{name}({args})")
-        names = ["%constants", "%workspace", *(f"%in{place}" for place in range(inputs))]
-        names += [f"%out{place}" for place in range(outputs + len(program.checks))]
+        names = ["%constants", "%workspace", *(f"%in{place}" for place in range(inputs + lengths))]
+        names += [f"%out{place}" for place in range(outputs)]
         parameters = ", ".join(f"ptr {name}" for name in names)
         lines = "\n".join([*text.lines, *calls])
-        return f"({parameters}) #0 {{\n{lines}\n  ret void\n}}"
+        return f"({parameters}) #0 {{\nentry:\n{lines}\n  ret void\n}}"
 
     def _kernel(self, launch: Launch) -> str:
         body = kernel_text(launch.kernel, self.target, self.declarations)
@@ -136,34 +193,51 @@ class RegionCompiler:
                 assert_never(place.home)
 
 
-def _graph(region: Region) -> Graph:
-    known: dict[Value, Tensor] = {}
-    for value in region.inputs:
-        known[value] = _tensor(value, None)
+def _leave_if_empty(text: FunctionText, lengths: range, checks: range) -> None:
+    """Write what makes every check fail, and nothing else, where a tensor has no rows at all."""
+    for place in lengths:
+        length = text.op(f"load i64, ptr %in{place}")
+        none = text.op(f"icmp eq i64 {length}, 0")
+        empty, more = text.fresh(), text.fresh()
+        text.do(f"br i1 {none}, label %{empty}, label %{more}")
+        text.label(empty)
+        for check in checks:
+            text.do(f"store i8 1, ptr %out{check}")
+        text.do("ret void")
+        text.label(more)
+
+
+def _graph(region: Region, rows: int, sources: tuple[Value, ...]) -> Graph:
+    """Return a region as a graph, with `rows` in the place of an unknown number of rows.
+
+    The numbers of rows of `sources` are further inputs, which `take` gets.
+    """
+    known: dict[Value, Tensor] = {value: _tensor(value, rows, None) for value in region.inputs}
     for value, array in region.literals.items():
-        known[value] = _tensor(value, array)
+        known[value] = _tensor(value, rows, array)
+    lengths = {value: Tensor((), DType.INT64) for value in sources}
     steps: list[Step] = []
     for operator in region.operators:
         inputs = tuple(known[value] for value in operator.inputs)
+        inputs += tuple(lengths[value] for value in operator.inputs if value in lengths)
         for field, result in enumerate(operator.results):
-            known[result] = _tensor(result, None)
+            known[result] = _tensor(result, rows, None)
             steps.append(
                 Step(operator.operator, operator.attrs, inputs, known[result], operator.span, field)
             )
     return Graph(
-        tuple(known[value] for value in region.inputs),
+        (*(known[value] for value in region.inputs), *lengths.values()),
         tuple(steps),
         tuple(known[value] for value in region.results),
     )
 
 
-def _tensor(value: Value, array: Array | None) -> Tensor:
-    assert value.tensor is not None, f"{value.name} is a tensor; the types have seen to it"
-    return Tensor(value.tensor.static_shape, value.tensor.dtype, array)
+def _tensor(value: Value, rows: int, array: Array | None) -> Tensor:
+    type_ = known_type(value, rows)
+    return Tensor(type_.static_shape, type_.dtype, array)
 
 
-def refuse_unknown(region: Region) -> None:
-    """Refuse operators on shapes that are not known."""
+def _unknown_shapes(region: Region) -> CodesignError:
     mistakes = [
         Problem(
             what=f"{operator.operator} is not compiled for shapes that are not known",
@@ -172,8 +246,7 @@ def refuse_unknown(region: Region) -> None:
         for operator in region.operators
         if any(_is_unknown(value.tensor) for value in (*operator.inputs, *operator.results))
     ]
-    if mistakes:
-        raise CodesignError(*mistakes)
+    return CodesignError(*mistakes)
 
 
 def _is_unknown(type_: TensorType | None) -> bool:

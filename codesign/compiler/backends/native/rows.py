@@ -74,13 +74,12 @@ def known_type(value: Value, rows: int) -> TensorType:
     return TensorType(tuple(rows if dim is UNKNOWN else dim for dim in type_.shape), type_.dtype)
 
 
-def block_loop(rows: ByRow, region: Region, kernels: Sequence[tuple[int, str]], checks: int) -> str:
+def block_loop(region: Region, kernels: Sequence[tuple[int, str]]) -> str:
     """Return parameters and body of the function that runs kernels over all rows.
 
     `kernels` are pairs of a number of rows and a function's name, the last one for single rows. The
     number of rows follows the pointers as an i64.
     """
-    assert checks == 0, "a check of one block would hide that of another"
     pointers = [(f"%in{place}", value) for place, value in enumerate(region.inputs)]
     pointers += [(f"%out{place}", value) for place, value in enumerate(region.results)]
     text = FunctionText()
