@@ -23,8 +23,12 @@ from codesign.compiler.passes.fold_constant import FoldConstant
 from codesign.compiler.passes.fold_explicit_padding import FoldExplicitPadding
 from codesign.compiler.passes.fold_scale_axis import FoldScaleAxis
 from codesign.compiler.passes.fuse_ops import FuseOps
+from codesign.compiler.passes.remove_unused_functions import RemoveUnusedFunctions
 from codesign.compiler.passes.simplify_expr import SimplifyExpr
 from codesign.compiler.passes.simplify_inference import SimplifyInference
+from codesign.compiler.passes.to_a_normal_form import ToANormalForm
+from codesign.compiler.passes.to_basic_block_normal_form import ToBasicBlockNormalForm
+from codesign.compiler.passes.to_graph_normal_form import ToGraphNormalForm
 from codesign.ir.relay.module import Module
 
 PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
@@ -45,6 +49,10 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             FuseOps,
             SimplifyExpr,
             SimplifyInference,
+            RemoveUnusedFunctions,
+            ToGraphNormalForm,
+            ToBasicBlockNormalForm,
+            ToANormalForm,
         )
     }
 )

@@ -39,3 +39,24 @@ def callees(module: Module, name: str) -> list[str]:
         for node in post_order(module.functions[name])
         if isinstance(node, GlobalVar) and node.name in module.functions
     ]
+
+
+def without_unreached(module: Module, entries: tuple[str, ...] = ("main",)) -> Module:
+    """Return the module with the functions that the entries reach; itself where that is all.
+
+    A module without one of the entries is a library: everything stays.
+    """
+    if not all(entry in module.functions for entry in entries):
+        return module
+    reached: set[str] = set()
+    pending = list(entries)
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending += callees(module, name)
+    if len(reached) == len(module.functions):
+        return module
+    return module.with_functions(
+        {name: each for name, each in module.functions.items() if name in reached}
+    )
