@@ -10,7 +10,7 @@ from codesign.ir.relay.types import FuncType, RefType, TupleType, Type
 from experiments.laws.productions import holds_function, is_movable
 from experiments.laws.writer import Scope, Writer
 
-_STATEMENTS = {"value": 7, "shared": 3, "cell": 2, "write": 3, "function": 2, "call": 3}
+_STATEMENTS = {"value": 7, "shared": 3, "cell": 2, "write": 3, "read": 2, "function": 2, "call": 3}
 
 
 @final
@@ -51,6 +51,9 @@ class Spine:
                 cell, kind = self.writer.draw.one_of(self.scope.cells())
                 written = RefWrite(cell, self.writer.grow(kind.value, self.scope, size))
                 self.bound.append((Var("_"), written))
+            case "read" if self.scope.cells():
+                cell, kind = self.writer.draw.one_of(self.scope.cells())
+                self.results.append((self.bind(kind.value, RefRead(cell)), kind.value))
             case "function":
                 signature = self.writer.function_type(self.scope, 1, self.plain_type())
                 self.bind(signature, self.writer.function(signature, self.scope, size), "f")

@@ -16,7 +16,16 @@ from experiments.rows.demo_time import road_demo
 from experiments.rows.fpga import accel_bitstream, accel_board, accel_estimate
 from experiments.rows.measurement import CONSOLE, Measurement
 from experiments.rows.relay_calls import relay_call
+from experiments.rows.relay_laws import relay_laws, relay_roundtrip
 from experiments.rows.road import road_bitexact, road_cycles, road_fp32, road_top1
+from experiments.rows.study_compiler import (
+    study_mobilenet,
+    study_r18_ideal,
+    study_r18_layers,
+    study_r18_real,
+    study_tile_time,
+)
+from experiments.rows.training import relay_train
 
 ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
     {
@@ -38,6 +47,14 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "accel-bitstream": accel_bitstream,
         "accel-board": accel_board,
         "accel-estimate": accel_estimate,
+        "study-r18-ideal": study_r18_ideal,
+        "study-r18-real": study_r18_real,
+        "study-r18-layers": study_r18_layers,
+        "study-mobilenet": study_mobilenet,
+        "study-tile-time": study_tile_time,
+        "relay-roundtrip": relay_roundtrip,
+        "relay-laws": relay_laws,
+        "relay-train": relay_train,
     }
 )
 
