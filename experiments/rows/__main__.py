@@ -26,7 +26,6 @@ from experiments.rows.study_compiler import (
     study_tile_time,
 )
 from experiments.rows.training import relay_train
-from experiments.rows.training import relay_train
 
 ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
     {
@@ -55,7 +54,6 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "study-tile-time": study_tile_time,
         "relay-roundtrip": relay_roundtrip,
         "relay-laws": relay_laws,
-        "relay-train": relay_train,
         "relay-train": relay_train,
     }
 )
