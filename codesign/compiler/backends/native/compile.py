@@ -14,6 +14,7 @@ from codesign.compiler.backends.native.regions import ConstantPool, RegionCompil
 from codesign.compiler.backends.native.runtime import runtime_text
 from codesign.compiler.native.group import group
 from codesign.compiler.native.own import own
+from codesign.compiler.native.reuse import reuse
 from codesign.compiler.native.simplify import simplify
 from codesign.compiler.native.translate import translate
 from codesign.diagnostics import CodesignError, InternalError, Problem
@@ -74,7 +75,7 @@ def compile_native(module: Module, types: Mapping[Expr, Type]) -> NativeProgram:
 
 def control_of(module: Module, types: Mapping[Expr, Type]) -> Program:
     """Return the control program that native code is made from."""
-    return own(group(simplify(translate(module, types))))
+    return reuse(own(group(simplify(translate(module, types)))))
 
 
 def _data_types(module: Module, program: Program) -> tuple[DataType, ...]:
