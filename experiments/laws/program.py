@@ -75,7 +75,7 @@ def _write(seed: int, size: int, *, annotates: bool) -> Program:
     params = tuple(spine.plain_type() for _ in range(draw.between(1, 4)))
     variables = tuple(Var(f"a{index}", each) for index, each in enumerate(params))
     spine.scope = Scope(tuple(zip(variables, params, strict=True)))
-    for part in draw.parts(size, max(2, size // 10)):
+    for part in draw.parts(size, max(3, size // 5)):
         spine.state(part)
     body, result = spine.close()
     main = Function(variables, body, result)
