@@ -15,8 +15,9 @@ from experiments.rows.cpu_time import road_cpu
 from experiments.rows.demo_time import road_demo
 from experiments.rows.fpga import accel_bitstream, accel_board, accel_estimate
 from experiments.rows.measurement import CONSOLE, Measurement
-from experiments.rows.relay_calls import relay_call
+from experiments.rows.relay_calls import relay_call, relay_compile
 from experiments.rows.relay_laws import relay_laws, relay_roundtrip
+from experiments.rows.relay_models import relay_rnn, relay_treelstm
 from experiments.rows.road import road_bitexact, road_cycles, road_fp32, road_top1
 from experiments.rows.study_compiler import (
     study_mobilenet,
@@ -36,6 +37,9 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "road-demo": road_demo,
         "road-cpu": road_cpu,
         "relay-call": relay_call,
+        "relay-compile": relay_compile,
+        "relay-treelstm": relay_treelstm,
+        "relay-rnn": relay_rnn,
         "accel-values": accel_values,
         "accel-cycles": accel_cycles,
         "accel-gemm": accel_gemm,
