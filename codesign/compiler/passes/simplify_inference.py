@@ -85,10 +85,10 @@ def _rule(original: Expr, rebuilt: Expr, types: Mapping[Expr, Type]) -> Expr:
         ):
             type_ = _tensor(types[original])
             normal = _normalized(data, attrs, type_, span)
-            shape = _along(attrs.axis, len(type_.shape))
-            scale = _op("reshape", gamma, attrs=shape, span=span)
-            shift = _op("reshape", beta, attrs=shape, span=span)
-            return _op("add", _op("multiply", normal, scale, span=span), shift, span=span)
+            along = _along(attrs.axis, len(type_.shape))
+            gammas = _op("reshape", gamma, attrs=along, span=span)
+            betas = _op("reshape", beta, attrs=along, span=span)
+            return _op("add", _op("multiply", normal, gammas, span=span), betas, span=span)
         case Call(OpRef(), (data,), L2NormalizeAttrs(epsilon=epsilon, axis=axis), span):
             square = _op("multiply", data, data, span=span)
             over = ReduceAttrs(axis=axis, keepdims=True)
