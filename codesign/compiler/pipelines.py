@@ -22,10 +22,13 @@ from codesign.compiler.passes.defuse_ops import DefuseOps
 from codesign.compiler.passes.div_to_mul import DivToMul
 from codesign.compiler.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from codesign.compiler.passes.eliminate_dead_code import EliminateDeadCode
+from codesign.compiler.passes.eta_expand import EtaExpand
 from codesign.compiler.passes.fold_constant import FoldConstant
 from codesign.compiler.passes.fold_explicit_padding import FoldExplicitPadding
 from codesign.compiler.passes.fold_scale_axis import FoldScaleAxis
 from codesign.compiler.passes.fuse_ops import FuseOps
+from codesign.compiler.passes.inline import Inline
+from codesign.compiler.passes.lambda_lift import LambdaLift
 from codesign.compiler.passes.remove_standalone_reshapes import RemoveStandaloneReshapes
 from codesign.compiler.passes.remove_unused_functions import RemoveUnusedFunctions
 from codesign.compiler.passes.simplify_expr import SimplifyExpr
@@ -58,6 +61,9 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             SimplifyExpr,
             SimplifyInference,
             RemoveUnusedFunctions,
+            LambdaLift,
+            EtaExpand,
+            Inline,
             ToGraphNormalForm,
             ToBasicBlockNormalForm,
             ToANormalForm,
