@@ -29,7 +29,7 @@ def recurrent_weights(kind: str) -> Weights:
 def recurrent(kind: str, weights: Weights) -> Module:
     """Return the module: `main(x)` gives each step's state, both `(20, 1, 256)`."""
     constants = [weights[name] for name in ("wi.weight", "wi.bias", "wh.weight", "wh.bias")]
-    return program(kind, (*constants, np.arange(STEPS, dtype=np.int32).reshape(STEPS, 1, 1)))
+    return program(kind, constants)
 
 
 def sequence(seed: int = SEED) -> Array:
@@ -63,7 +63,6 @@ def characters(weights: Weights) -> Module:
             np.ascontiguousarray(hidden),
             weights["o2o.weight"],
             weights["o2o.bias"],
-            np.arange(STEPS, dtype=np.int32).reshape(STEPS, 1),
         ),
     )
 
