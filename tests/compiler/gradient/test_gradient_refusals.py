@@ -65,8 +65,11 @@ def test_names_that_are_not_there(mode: Mode) -> None:
         gradient("other", module, mode=mode)
     with pytest.raises(CodesignError, match="@main has no parameter named y"):
         gradient("main", module, mode=mode, parameters=["y"])
-    with pytest.raises(CodesignError, match="has a function @main already"):
-        gradient("main", module, mode=mode, name="main")
+    two = module_of("def @f(%x: float32) { %x } def @main(%x: float32) { @f(%x) }")
+    with pytest.raises(CodesignError, match="has a function @f already"):
+        gradient("main", two, mode=mode, name="f")
+    with pytest.raises(CodesignError, match="@f cannot give its name"):
+        gradient("f", two, mode=mode, name="f")
 
 
 @pytest.mark.parametrize(
