@@ -15,6 +15,7 @@ from codesign.dtypes import Array
 from codesign.ir.executable.cpu_kernel import ALIGNMENT, CpuKernel
 from host_runtime.array_call import (
     InputTypes,
+    address_of,
     array_call,
     frame_words,
     is_available,
@@ -136,12 +137,6 @@ def _is_dense(array: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bo
         and array.dtype == dtype
         and array.flags.c_contiguous
     )
-
-
-def address_of(array: Array) -> int:
-    """Return where an array's elements lie."""
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 def aligned_bytes(size_bytes: int) -> Array:
