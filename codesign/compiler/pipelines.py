@@ -29,6 +29,7 @@ from codesign.compiler.passes.fold_scale_axis import FoldScaleAxis
 from codesign.compiler.passes.fuse_ops import FuseOps
 from codesign.compiler.passes.inline import Inline
 from codesign.compiler.passes.lambda_lift import LambdaLift
+from codesign.compiler.passes.partial_evaluate import PartialEvaluate
 from codesign.compiler.passes.remove_standalone_reshapes import RemoveStandaloneReshapes
 from codesign.compiler.passes.remove_unused_functions import RemoveUnusedFunctions
 from codesign.compiler.passes.simplify_expr import SimplifyExpr
@@ -61,6 +62,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             SimplifyExpr,
             SimplifyInference,
             RemoveUnusedFunctions,
+            PartialEvaluate,
             LambdaLift,
             EtaExpand,
             Inline,
