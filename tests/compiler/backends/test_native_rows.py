@@ -81,7 +81,12 @@ def test_no_row_beyond_the_last_is_taken(rows: int, index: list[int]) -> None:
     np.testing.assert_array_equal(found, _random(3, 9)[[2, 0]])
 
 
-def test_what_mixes_rows_is_refused_by_name() -> None:
-    module = _module(f"def @main({X}, %y: Tensor[(?, 5), float32]) {{ %x + %y }}")
-    with pytest.raises(CodesignError, match="add is not compiled for shapes that are not known"):
-        _native(module)
+def test_rows_of_several_tensors_meet() -> None:
+    module = _module(f"def @main({X}, %y: Tensor[(?, 5), float32]) {{ tanh(%x + %y) * %x }}")
+    function = _native(module)
+    for rows in ROWS:
+        x, y = _random(rows, 5), _random(rows, 5, seed=1)
+        np.testing.assert_allclose(function(x, y), np.tanh(x + y) * x, rtol=1e-5)
+        assert function.live_objects == 0
+    with pytest.raises(CodesignError, match="add has shapes that do not broadcast"):
+        function(_random(3, 5), _random(4, 5))

@@ -168,7 +168,7 @@ class Arithmetic:
         """Write the conversion of float64 to float16, which processors do not have.
 
         By way of float32, rounded to odd, so that the second rounding sees what the first one lost.
-        Source: Boldo and Melquiond, Emulation of a FMA and Correctly Rounded Sums (2008), section 3.
+        Source: Boldo and Melquiond, Emulation of FMA and Correctly Rounded Sums (2008), section 3.
         """
         wide, single, half = (self.type_of(each) for each in ("double", "float", "half"))
         word, truth = self.type_of("i32"), self.type_of("i1")

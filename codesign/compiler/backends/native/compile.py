@@ -52,8 +52,9 @@ def compile_native(module: Module, types: Mapping[Expr, Type]) -> NativeProgram:
     kernels = "\n".join(
         [
             _head(target),
-            *sorted(regions.declarations),
+            *sorted(regions.declarations | writer.unknown.declarations),
             *regions.definitions,
+            *writer.unknown.definitions,
             f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bits}" }}',
             "",
         ]

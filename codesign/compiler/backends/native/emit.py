@@ -12,7 +12,7 @@ from typing import assert_never, final
 import numpy as np
 
 from codesign.compiler.backends.llvm.text import FunctionText
-from codesign.compiler.backends.native.regions import ConstantPool, RegionCompiler
+from codesign.compiler.backends.native.regions import ConstantPool, RegionCode, RegionCompiler
 from codesign.compiler.backends.native.tensors import (
     TensorWriter,
     has_same_room,
@@ -20,7 +20,10 @@ from codesign.compiler.backends.native.tensors import (
     size_class,
     tensor_type,
 )
+from codesign.compiler.backends.native.unknown import UnknownKernels
+from codesign.compiler.backends.native.unknown_calls import UnknownCalls
 from codesign.compiler.native.simplify import blocks_backward
+from codesign.compiler.native.unknown import simpler
 from codesign.dtypes import Array, DType
 from codesign.ir.control.program import (
     Block,
@@ -58,6 +61,7 @@ from codesign.ir.control.program import (
     Value,
     WriteCell,
 )
+from codesign.ir.control.uses import results
 from codesign.ir.executable.heap import (
     FIELDS_OFFSET,
     FOREVER,
@@ -83,6 +87,8 @@ class ProgramWriter:
         self.sites = list(program.sites)
         self.declarations: set[str] = set()
         self.closures: set[str] = set()
+        self.unknown = UnknownKernels(regions.target)
+        self.has_unknown = any(map(_has_unknown, program.functions))
         self._literals: dict[int, tuple[Array, int]] = {}
 
     def site(self, site: Site) -> int:
@@ -127,6 +133,14 @@ class ProgramWriter:
         return f"define internal void @rt.main(ptr %heap) nounwind {{\n{lines}\n  ret void\n}}"
 
 
+def _has_unknown(function: Function) -> bool:
+    """Whether the shape of any tensor of a function is not known."""
+    values = {value for block in function.blocks for each in block.body for value in results(each)}
+    values.update(function.params)
+    values.update(value for block in function.blocks for value in block.params)
+    return any(value.tensor is not None and UNKNOWN in value.tensor.shape for value in values)
+
+
 def function_name(name: str) -> str:
     """Return LLVM's name of a function."""
     return f'@"f.{name}"'
@@ -156,6 +170,11 @@ class _FunctionWriter:
         self.phis: dict[int, list[tuple[str, tuple[Value, ...]]]] = {}
         self.ends: dict[int, str] = {}
         self.tensors = TensorWriter(self.text_)
+        self.unknown = UnknownCalls(
+            self.text_,
+            shared.unknown,
+            lambda good, site: self._require(good, shared.site(site)),
+        )
         self.flags = {
             flag
             for block in function.blocks
@@ -384,9 +403,62 @@ class _FunctionWriter:
 
     # --- regions ----------------------------------------------------------------------------------
 
+    def _one_by_one(self, region: Region) -> None:
+        """Write the operators of a region each for itself; nothing that they share is fused."""
+        made: list[Value] = []
+        for whole in region.operators:
+            for operator in simpler(whole) if _is_unknown(whole) else (whole,):
+                self._alone(operator, region)
+                made += operator.results
+        for value in made:
+            if value not in region.results:
+                self._drop_input(value, None)
+            elif value in region.flags:
+                tensor = self.names[value]
+                self.names[value] = self._byte(tensor)
+                self.text_.do(f"call void @rt.drop(ptr %heap, ptr {tensor})")
+        for value in region.inputs:
+            if value in region.dying:
+                self._drop_input(value, None)
+
+    def _alone(self, operator: Operator, region: Region) -> None:
+        literals = {v: array for v, array in region.literals.items() if v in operator.inputs}
+        inputs = tuple(v for v in dict.fromkeys(operator.inputs) if v not in literals)
+        own = Region(operator.results, inputs, (operator,), literals)
+        code = self.shared.regions.compile(own)
+        if code is not None:
+            self._call_region(own, code)
+            return
+        for value, array in literals.items():
+            self._instruction(Literal(value, array))
+        for value in inputs:
+            self._check_input(value, operator)
+        made = self.unknown.call(operator, [self.names[value] for value in operator.inputs])
+        (result,) = operator.results
+        self.unknown.check(made, tensor_type(result), self._misfit(operator))
+        self.names[result] = made
+
+    def _check_input(self, value: Value, operator: Operator) -> None:
+        """Fail where a tensor has not the extents that are known of it, as `?` lets happen."""
+        if self.shared.has_unknown:
+            self.unknown.check(self.names[value], tensor_type(value), self._misfit(operator))
+
+    def _misfit(self, operator: Operator) -> Site:
+        what = f"a tensor has another shape than {operator.operator} was compiled for"
+        return Site(what, span=operator.span)
+
     def _region(self, region: Region) -> None:
-        text = self.text_
         code = self.shared.regions.compile(region)
+        if code is None:
+            self._one_by_one(region)
+        else:
+            self._call_region(region, code)
+
+    def _call_region(self, region: Region, code: RegionCode) -> None:
+        text = self.text_
+        for value in region.inputs:
+            user = next(each for each in region.operators if value in each.inputs)
+            self._check_input(value, user)
         free = {value: place for place, value in enumerate(region.inputs) if value in region.dying}
         rows = None
         if code.rows is not None:
@@ -451,9 +523,8 @@ class _FunctionWriter:
     def _new_rows(self, value: Value, rows: str) -> str:
         """Write a new tensor with so many rows; return the pointer to its elements."""
         type_ = tensor_type(value)
-        size = self.tensors.rows_bytes(type_, rows)
-        self.names[value] = self.text_.op(f"call ptr @rt.new_large(ptr %heap, i64 {size})")
-        return self.tensors.describe_rows(self.names[value], type_, rows)
+        self.names[value] = self.unknown.new(type_, (rows, *map(str, type_.shape[1:])))
+        return self.tensors.data(self.names[value], type_)
 
     def _new_over(self, result: Value, source: Value) -> tuple[str, str]:
         """Write a tensor in the place of one that nobody else holds, else a new one.
@@ -514,7 +585,11 @@ class _FunctionWriter:
         name = self.names[condition]
         if condition in self.flags:
             return name
-        data = self.text_.op(f"getelementptr i8, ptr {name}, i64 {data_offset(0)}")
+        return self._byte(name)
+
+    def _byte(self, tensor: str) -> str:
+        """Write a scalar of bool as an i1."""
+        data = self.text_.op(f"getelementptr i8, ptr {tensor}, i64 {data_offset(0)}")
         byte = self.text_.op(f"load i8, ptr {data}")
         return self.text_.op(f"icmp ne i8 {byte}, 0")
 
@@ -527,6 +602,11 @@ class _FunctionWriter:
             *cases, (_, default) = cases
         targets = " ".join(f"i64 {number}, label %b{label}" for number, label in cases)
         text.do(f"switch i64 {tag}, label %b{default} [ {targets} ]")
+
+
+def _is_unknown(operator: Operator) -> bool:
+    """Whether the shape of an operand or of a result is not known."""
+    return any(UNKNOWN in tensor_type(v).shape for v in (*operator.inputs, *operator.results))
 
 
 def _has_room(source: Value, result: Value) -> bool:

@@ -30,11 +30,9 @@ from codesign.compiler.lower.lower import lower
 from codesign.compiler.lower.plan_memory import MemoryPlan, plan_memory
 from codesign.compiler.lower.program import Home, Launch, Place, Program
 from codesign.compiler.schedule.machine import Machine
-from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import Array, DType
 from codesign.ir.control.program import Region, Value
 from codesign.ir.executable.cpu_kernel import ALIGNMENT
-from codesign.ir.relay.types import UNKNOWN, TensorType
 from codesign.ir.tensor.kernel import LoopKernel
 from codesign.ir.tensor.layout import PLAIN
 from codesign.ir.tensor.uses import loads_of
@@ -95,8 +93,8 @@ class RegionCompiler:
         self._kernels: dict[str, str] = {}
         self._regions: dict[str, str] = {}
 
-    def compile(self, region: Region) -> RegionCode:
-        """Return the code of a region; refuse one with shapes that are not known in other ways."""
+    def compile(self, region: Region) -> RegionCode | None:
+        """Return the code of a region, None where shapes are not known in other ways than rows."""
         if not has_unknown(region):
             program = self._lowered(_graph(region, 0, ()))
             return RegionCode(
@@ -108,14 +106,14 @@ class RegionCompiler:
             case Taken() as taken:
                 return self._taken(region, taken)
             case _:
-                raise _unknown_shapes(region)
+                return None
 
-    def _by_row(self, region: Region, by_row: ByRow) -> RegionCode:
+    def _by_row(self, region: Region, by_row: ByRow) -> RegionCode | None:
         kernels = []
         for height in BLOCKS:
             program = self._lowered(_graph(region, height, ()))
             if program.checks:
-                raise _unknown_shapes(region)
+                return None
             kernels.append((height, self._named(program, region, 0)))
         name = self._function(block_loop(region, kernels))
         over: tuple[tuple[int, ...], ...] = ((),) * len(region.results)
@@ -235,22 +233,6 @@ def _graph(region: Region, rows: int, sources: tuple[Value, ...]) -> Graph:
 def _tensor(value: Value, rows: int, array: Array | None) -> Tensor:
     type_ = known_type(value, rows)
     return Tensor(type_.static_shape, type_.dtype, array)
-
-
-def _unknown_shapes(region: Region) -> CodesignError:
-    mistakes = [
-        Problem(
-            what=f"{operator.operator} is not compiled for shapes that are not known",
-            span=operator.span,
-        )
-        for operator in region.operators
-        if any(_is_unknown(value.tensor) for value in (*operator.inputs, *operator.results))
-    ]
-    return CodesignError(*mistakes)
-
-
-def _is_unknown(type_: TensorType | None) -> bool:
-    return type_ is not None and UNKNOWN in type_.shape
 
 
 def _over(program: Program, region: Region) -> tuple[tuple[int, ...], ...]:

@@ -139,6 +139,34 @@ done:
   ret ptr %object
 }
 
+; A tensor whose size is known at run time only: `head` is its word without the size class.
+define internal ptr @rt.new_tensor(ptr %heap, i64 %head, i64 %offset, i64 %data) noinline nounwind {
+entry:
+  %bytes = add i64 %offset, %data
+  %large = icmp ugt i64 %bytes, $GREATEST_CLASS
+  br i1 %large, label %system, label %search
+system:
+  %big = call ptr @rt.new_large(ptr %heap, i64 %bytes)
+  br label %done
+search:
+  %class = phi i64 [ $FIRST_ALIGNED, %entry ], [ %class.next, %search ]
+  %class.next = add i64 %class, 1
+  %size.place = getelementptr [$CLASSES x i64], ptr @rt.class_bytes, i64 0, i64 %class
+  %size = load i64, ptr %size.place
+  %fits = icmp uge i64 %size, %bytes
+  br i1 %fits, label %small, label %search
+small:
+  %little = call ptr @rt.new(ptr %heap, i64 %class)
+  br label %done
+done:
+  %object = phi ptr [ %big, %system ], [ %little, %small ]
+  %found = phi i64 [ $LARGE, %system ], [ %class, %small ]
+  %moved = shl i64 %found, 40
+  %word = or i64 %head, %moved
+  store i64 %word, ptr %object
+  ret ptr %object
+}
+
 define internal void @rt.free_large(ptr %heap, ptr %object) noinline nounwind {
   %memory = getelementptr i8, ptr %object, i64 -64
   %next = load ptr, ptr %memory

@@ -108,6 +108,7 @@ def _numbers() -> dict[str, str]:
         "CLASSES": len(CLASS_BYTES),
         "FIRST_ALIGNED": FIRST_ALIGNED,
         "LARGE": LARGE,
+        "GREATEST_CLASS": CLASS_BYTES[-1],
         "CHUNK_BYTES": _CHUNK_BYTES,
         "FIELDS_OFFSET": FIELDS_OFFSET,
         "TUPLE": int(Kind.TUPLE),

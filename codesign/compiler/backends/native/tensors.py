@@ -7,7 +7,7 @@ from typing import final
 
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.ir.control.program import Value
-from codesign.ir.executable.heap import LARGE, data_offset, tensor_class, tensor_word
+from codesign.ir.executable.heap import data_offset, tensor_class, tensor_word
 from codesign.ir.relay.types import TensorType
 
 
@@ -55,21 +55,6 @@ class TensorWriter:
     def extent_place(self, tensor: str, axis: int) -> str:
         """Return the pointer to an extent of a tensor."""
         return self._text.op(f"getelementptr i8, ptr {tensor}, i64 {8 + 8 * axis}")
-
-    def rows_bytes(self, type_: TensorType, rows: str) -> str:
-        """Return the bytes of a tensor as an object; its first extent is `rows`, an i64."""
-        one = TensorType((1, *type_.shape[1:]), type_.dtype)
-        size = self._text.op(f"mul i64 {rows}, {data_bytes(one)}")
-        return self._text.op(f"add i64 {size}, {data_offset(len(type_.shape))}")
-
-    def describe_rows(self, tensor: str, type_: TensorType, rows: str) -> str:
-        """Do what `describe` does for a tensor with memory of its own, its first extent `rows`."""
-        head = tensor_word(type_.dtype, len(type_.shape), LARGE)
-        self._text.do(f"store i64 {head}, ptr {tensor}")
-        for axis, extent in enumerate((rows, *type_.shape[1:])):
-            place = self._text.op(f"getelementptr i8, ptr {tensor}, i64 {8 + 8 * axis}")
-            self._text.do(f"store i64 {extent}, ptr {place}")
-        return self.data(tensor, type_)
 
     def describe(self, tensor: str, type_: TensorType) -> str:
         """Write word and extents of a new tensor; return the pointer to its elements."""
