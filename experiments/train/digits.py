@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, final
 
 import numpy as np
 
-import codesign
+from codesign.compiler.driver import compile as compile_module
 from codesign.dtypes import Array
 from codesign.ir.relay.module import Module
 from experiments.networks.digits.data import EVALUATION, samples, training
@@ -100,7 +100,7 @@ def train(
 
 def accuracy(module: Module, weights: Weights) -> float:
     """Return the share of the evaluation's digits that the network names rightly, 0 to 1."""
-    session = Session(codesign.compile(Module({"main": module.functions["logits"]})))
+    session = Session(compile_module(Module({"main": module.functions["logits"]})))
     data = samples(Split.EVALUATION, EVALUATION)
     named = [
         session.run({**weights, "images": part})["output"].argmax(axis=1)

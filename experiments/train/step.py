@@ -15,7 +15,7 @@ from typing import Final, final
 
 import numpy as np
 
-import codesign
+from codesign.compiler.driver import compile as compile_module
 from codesign.compiler.frontend.relay_parser import parse_module
 from codesign.compiler.gradient import gradient
 from codesign.compiler.gradient.graph_form import graph_form
@@ -91,7 +91,7 @@ def compile_step(module: Module, optimizer: Optimizer) -> Executable:
     types = _types(module)
     trained = [name for name in types if name not in DATA]
     names = (*trained, *_states(trained, optimizer), "loss")
-    return codesign.compile(training_step(module, optimizer), target="cpu", outputs=names)
+    return compile_module(training_step(module, optimizer), target="cpu", outputs=names)
 
 
 def initial_state(module: Module, optimizer: Optimizer) -> dict[str, Array]:

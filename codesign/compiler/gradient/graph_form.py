@@ -92,7 +92,8 @@ class _Unfolding:
             raise refusal(call, "a function that calls itself")
         self._open.append(callee)
         args = (known[each] for each in call.args)
-        inside = {**outside, **dict(zip(callee.params, args, strict=True))}
+        inside = dict(outside)
+        inside.update(zip(callee.params, args, strict=True))
         result = self.evaluate(callee.body, inside)
         self._open.pop()
         return result
