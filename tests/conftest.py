@@ -17,6 +17,15 @@ hypothesis.settings.register_profile("thorough", max_examples=500, deadline=None
 hypothesis.settings.load_profile(os.environ.get("CODESIGN_HYPOTHESIS", "quick"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that takes what comes out as the new reviewed text."""
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write what comes out into the golden files; review the difference before a commit",
+    )
+
+
 def _verilator() -> str | None:
     tools = [tool for tool in ("perl", "g++", "make") if shutil.which(tool) is None]
     if tools:

@@ -16,7 +16,7 @@ from experiments.rows.demo_time import road_demo
 from experiments.rows.fpga import accel_bitstream, accel_board, accel_estimate
 from experiments.rows.measurement import CONSOLE, Measurement
 from experiments.rows.relay_calls import relay_call, relay_compile
-from experiments.rows.relay_laws import relay_laws, relay_roundtrip
+from experiments.rows.relay_laws import relay_laws, relay_native, relay_roundtrip
 from experiments.rows.relay_models import relay_rnn, relay_treelstm
 from experiments.rows.road import road_bitexact, road_cycles, road_fp32, road_top1
 from experiments.rows.study_compiler import (
@@ -58,6 +58,7 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "study-tile-time": study_tile_time,
         "relay-roundtrip": relay_roundtrip,
         "relay-laws": relay_laws,
+        "relay-native": relay_native,
         "relay-train": relay_train,
     }
 )

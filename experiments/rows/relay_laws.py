@@ -9,7 +9,8 @@ from typing import Final
 from codesign.compiler.pipelines import LEVELS, PASSES
 from codesign.ir.relay.module import Module
 from experiments.laws.answers import Verdict
-from experiments.laws.passes import judge
+from experiments.laws.native import NativeRun, judge_native
+from experiments.laws.passes import Judged, judge
 from experiments.laws.program import random_program
 from experiments.laws.round_trip import (
     attribute_count,
@@ -28,6 +29,9 @@ PRINTED: Final = 500
 
 SIZES: Final = (8, 48)
 """The least and the greatest size of a program; seeds go through all in turn."""
+
+CHUNK: Final = 10
+"""Programs that a process judges at a time."""
 
 STEP: Final = 100
 """Progress is shown after so many programs."""
@@ -67,23 +71,49 @@ def _failing(kind: str, modules: Iterable[tuple[str, Module]], seen: Counter[str
 
 def relay_laws(count: int = PROGRAMS) -> Measurement:
     """Count the programs of which a pass or a level changes the answer, the types or more."""
-    breaches: Counter[str] = Counter()
     verdicts: Counter[Verdict] = Counter()
     failing = 0
-    for seed in range(count):
-        judged = judge(random_program(seed, size_of_seed(seed)))
-        verdicts.update(judged.verdicts.values())
-        failing += bool(judged.breaches)
-        for each in judged.breaches:
-            breaches[each.by] += 1
-            line = f"seed {seed}, size {size_of_seed(seed)}: {each.by}: {each.law} {each.detail}"
-            CONSOLE.print(line, markup=False)
-        if (seed + 1) % STEP == 0:
-            CONSOLE.print(f"{seed + 1} programs, {failing} fail; {_spelled(verdicts)}")
+    with ProcessPoolExecutor() as pool:
+        for seed, judged in enumerate(pool.map(_judged, range(count), chunksize=CHUNK)):
+            verdicts.update(judged.verdicts.values())
+            failing += bool(judged.breaches)
+            for each in judged.breaches:
+                _show(seed, f"{each.by}: {each.law} {each.detail}")
+            if (seed + 1) % STEP == 0:
+                CONSOLE.print(f"{seed + 1} programs, {failing} fail; {_spelled(verdicts)}")
     CONSOLE.print(
         f"{count} programs, {len(PASSES)} passes, {len(LEVELS)} levels: {_spelled(verdicts)}"
     )
     return Measurement(value=failing, unit="programs whose answer changes")
+
+
+def _judged(seed: int) -> Judged:
+    return judge(random_program(seed, size_of_seed(seed)))
+
+
+def _show(seed: int, what: str) -> None:
+    CONSOLE.print(f"seed {seed}, size {size_of_seed(seed)}: {what}", markup=False)
+
+
+def relay_native(count: int = PROGRAMS) -> Measurement:
+    """Count the programs that native code answers otherwise, and the objects that runs left."""
+    verdicts: Counter[Verdict] = Counter()
+    live = 0
+    with ProcessPoolExecutor() as pool:
+        for seed, run in enumerate(pool.map(_native, range(count), chunksize=CHUNK)):
+            verdicts[run.verdict] += 1
+            live += run.live_objects
+            if run.verdict is Verdict.DIFFERENT or run.live_objects:
+                _show(seed, f"{run.verdict.value}, {run.live_objects} left, {run.detail}")
+            if (seed + 1) % STEP == 0:
+                CONSOLE.print(f"{seed + 1} programs, {live} objects left; {_spelled(verdicts)}")
+    CONSOLE.print(f"{count} programs, {live} objects left: {_spelled(verdicts)}")
+    unit = f"programs answered otherwise, {live} live objects left"
+    return Measurement(value=verdicts[Verdict.DIFFERENT], unit=unit)
+
+
+def _native(seed: int) -> NativeRun:
+    return judge_native(random_program(seed, size_of_seed(seed)))
 
 
 def _spelled(verdicts: Counter[Verdict]) -> str:

@@ -8,13 +8,14 @@ import pytest
 
 from codesign.compiler.analysis import infer_types as subject
 from codesign.compiler.analysis.infer_types import infer_types
+from codesign.compiler.frontend.prelude import prelude
 from codesign.compiler.frontend.relay_parser import parse_module
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import DType
-from codesign.ir.relay.expr import OpRef, Tuple, Var
+from codesign.ir.relay.expr import Let, OpRef, Tuple, Var
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.type_algebra import accepts
-from codesign.ir.relay.types import UNKNOWN, FuncType, TensorType, TupleType, Type
+from codesign.ir.relay.types import UNKNOWN, FuncType, TensorType, TupleType, Type, type_text
 from codesign.ops.table import OPERATORS, call
 from tests.support.relay_programs import (
     BOOL,
@@ -170,3 +171,23 @@ def test_each_call_is_typed_once(make: object, monkeypatch: pytest.MonkeyPatch) 
 def test_long_chains_do_not_recurse(make: object, length: int) -> None:
     module: Module = make(length)  # type: ignore[operator]
     assert infer_types(module)[module.main] == FuncType((INT,), INT)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("let %x = Nil; %x", "List[()]"),
+        ("ref(None)", "ref(Option[()])"),
+        ("fn (%x) { 1 }", "fn (()) -> int32"),
+        ("@id", "fn (()) -> ()"),
+    ],
+)
+def test_what_nothing_determines_and_nothing_needs_is_the_empty_tuple(
+    text: str, shown: str
+) -> None:
+    module = parse_module(
+        f'#[version = "0.0.5"] def @main() {{ let %it = {text}; 1 }}', imports=prelude()
+    )
+    body = module.main.body
+    assert isinstance(body, Let)
+    assert type_text(infer_types(module)[body.value]) == shown

@@ -34,6 +34,7 @@ from codesign.compiler.analysis.type_mistakes import (
 )
 from codesign.compiler.analysis.undetermined import Undetermined
 from codesign.compiler.analysis.unify import Unifier
+from codesign.compiler.analysis.unneeded import settle_unneeded
 from codesign.diagnostics import CodesignError, Diagnostic, Span
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import (
@@ -143,6 +144,9 @@ class _Inference:
             if isinstance(each, Instance) and not each.is_done:
                 self._collect(each.assume_monomorphic)
                 self._work_off()
+        signatures = [self._signatures[each] for each in self._globals()]
+        settle_unneeded(self._unifier, self.types.values(), signatures, self._constraints)
+        self._work_off()
         roots = tuple(self._roots)
         undetermined = Undetermined(self._module, self._unifier, self.types, self._constraints)
         self.mistakes.extend(undetermined.mistakes(roots))
@@ -152,6 +156,9 @@ class _Inference:
         if self.mistakes:
             raise CodesignError(*self.mistakes)
         return types
+
+    def _globals(self) -> list[Function]:
+        return [each for each in self._roots if isinstance(each, Function)]
 
     # --- the work list ----------------------------------------------------------------------------
 
