@@ -40,7 +40,7 @@ _EXPRESSIONS: Final[Mapping[str, str]] = {
     "graph variable across functions": "%0 = add(%x, 1); (fn (%y: int32) { add(%0, %y) }, %0)",
     "if": "if (True) { %x } else { 2 }",
     "if as an operand": "add(if (True) { %x } else { 2 }, 1)",
-    "if in an if": "if (if (True) { False } else { True }) { if (True) { 1 } else { 2 } } else { 3 }",
+    "if in an if": "if (if (True) { False } else { True }) { if (True) { 1 } else { 2 } } else {3}",
     "tuple": "(%x, 1, True)",
     "tuple of one": "(%x,)",
     "tuple of none": "()",

@@ -176,10 +176,10 @@ def test_long_chains_do_not_recurse(make: object, length: int) -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("let %x = Nil; %x", "List[()]"),
+        ("{ let %x = Nil; %x }", "List[()]"),
         ("ref(None)", "ref(Option[()])"),
         ("fn (%x) { 1 }", "fn (()) -> int32"),
-        ("@id", "fn (()) -> ()"),
+        ("ref(@id)", "ref(fn (()) -> ())"),
     ],
 )
 def test_what_nothing_determines_and_nothing_needs_is_the_empty_tuple(
