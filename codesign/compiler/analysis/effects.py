@@ -8,6 +8,7 @@ left out where its value is not needed, but never be evaluated where it was not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Flag
 from typing import Final, final
 
@@ -60,6 +61,26 @@ _REFUSING: Final = frozenset(
 
 
 @final
+@dataclass(slots=True)
+class _Calls:
+    """What variables are bound to, and what calls of functions may do, so far."""
+
+    values: Mapping[Var, Expr]
+    latent: dict[Expr, Effect] = field(default_factory=dict)
+
+    def function(self, callee: Expr) -> Expr:
+        """Return what is called, behind its names."""
+        while True:
+            match callee:
+                case Var() if callee in self.values:
+                    callee = self.values[callee]
+                case Let(body=body):
+                    callee = body
+                case _:
+                    return callee
+
+
+@final
 class Effects:
     """Effects of the expressions of one module."""
 
@@ -87,40 +108,31 @@ class Effects:
         Making a function does nothing; what its body may do counts where it is called.
         """
         nodes = list(post_order(*roots))
-        named = {
-            node.value: node.var
-            for node in nodes
-            if isinstance(node, Let) and isinstance(node.value, Function)
-        }
-        latent: dict[Expr, Effect] = dict.fromkeys(named.values(), Effect.FAILS)
+        calls = _Calls({node.var: node.value for node in nodes if isinstance(node, Let)})
         found: dict[Expr, Effect] = {}
         for _ in range(2):  # the second time calls of a function in itself are known
             for node in nodes:
-                found[node] = self._effect(node, found, latent)
-                if isinstance(node, Function) and node in named:
-                    latent[named[node]] = found[node.body] | self._checked()
+                found[node] = self._effect(node, found, calls)
+                if isinstance(node, Function):
+                    calls.latent[node] = found[node.body] | self._checked()
         return found
 
     def _checked(self) -> Effect:
         """Return what binding a variable with an annotation may do."""
         return Effect.FAILS if self._is_gradual else Effect.NONE
 
-    def _effect(
-        self, node: Expr, known: Mapping[Expr, Effect], latent: Mapping[Expr, Effect]
-    ) -> Effect:
+    def _effect(self, node: Expr, known: Mapping[Expr, Effect], calls: _Calls) -> Effect:
         if isinstance(node, Function):
             return Effect.NONE
-        effect = self._own(node, known, latent)
+        effect = self._own(node, calls)
         for each in children(node):
             effect |= known[each]
         return effect
 
-    def _own(
-        self, node: Expr, known: Mapping[Expr, Effect], latent: Mapping[Expr, Effect]
-    ) -> Effect:
+    def _own(self, node: Expr, calls: _Calls) -> Effect:
         match node:
             case Call(callee):
-                return self._call(callee, known, latent)
+                return self._call(calls.function(callee), calls)
             case RefNew():
                 return Effect.ALLOCATES
             case RefRead():
@@ -134,9 +146,7 @@ class Effects:
             case _:
                 return Effect.NONE
 
-    def _call(
-        self, callee: Expr, known: Mapping[Expr, Effect], latent: Mapping[Expr, Effect]
-    ) -> Effect:
+    def _call(self, callee: Expr, calls: _Calls) -> Effect:
         match callee:
             case OpRef(name):
                 refuses = name in _REFUSING or name.startswith("dyn.")
@@ -145,10 +155,8 @@ class Effects:
                 return Effect.NONE
             case GlobalVar(name):
                 return self.latent(name)
-            case Function(body=body):
-                return known[body] | self._checked()
-            case Var():
-                return latent.get(callee, ANYTHING)
+            case Function():
+                return calls.latent.get(callee, Effect.FAILS)  # it is called in itself
             case _:
                 return ANYTHING
 

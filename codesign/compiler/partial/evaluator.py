@@ -55,8 +55,8 @@ from codesign.ir.relay.expr import (
 )
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.rename import Names
-from codesign.ir.relay.type_algebra import substitute_type, type_leaves
-from codesign.ir.relay.types import UNKNOWN, Hole, TensorType, Type, TypeVar
+from codesign.ir.relay.type_algebra import match_types, parts, substitute_type, type_leaves
+from codesign.ir.relay.types import UNKNOWN, FuncType, Hole, TensorType, Type, TypeVar
 from codesign.ir.relay.visit import free_variables
 
 Types: TypeAlias = Mapping[TypeVar, Type]
@@ -196,13 +196,15 @@ class Evaluator:
                 own = closure.captured
                 if closure.itself is not None:
                     own = {**own, closure.itself: callee}
-                return (yield self._inlined(closure.function, args, own, closure.types, block))
+                meaning = {**closure.types, **self._meaning(closure.function, call, types)}
+                return (yield self._inlined(closure.function, args, own, meaning, block))
             case _:
                 pass
         if isinstance(callee.atom, GlobalVar):
             function = self._module.functions[callee.atom.name]
             if self._limits.allows(function, args):
-                return (yield self._inlined(function, args, {}, {}, block))
+                meaning = self._meaning(function, call, types)
+                return (yield self._inlined(function, args, {}, meaning, block))
         return (yield self._unknown_call(call, callee, args, block))
 
     def _operator(self, call: Call, args: tuple[Partial, ...], block: Block) -> Steps:
@@ -218,8 +220,19 @@ class Evaluator:
         return of_fields(KnownData(constructor, args, self._typed(call, types), call.span))
 
     def _typed(self, node: Expr, types: Types) -> Type | None:
-        type_ = self._types.get(node)
-        return None if type_ is None else substitute_type(type_, types)
+        return _substituted(self._types.get(node), types)
+
+    def _meaning(self, function: Function, call: Call, types: Types) -> Types:
+        """Return what the type parameters of a called function mean in a call."""
+        if not function.type_params:
+            return {}
+        found: dict[TypeVar, Type] = {}
+        signature = self._types[function]
+        actual = (*(self._typed(each, types) for each in call.args), self._typed(call, types))
+        for formal, type_ in zip(parts(signature), actual, strict=True):
+            if type_ is not None:
+                match_types(formal, type_, found)
+        return {each: found.get(each) or Hole() for each in function.type_params}
 
     def _inlined(
         self,
@@ -229,8 +242,6 @@ class Evaluator:
         types: Types,
         block: Block,
     ) -> Steps:
-        if function.type_params:
-            types = {**types, **{each: Hole() for each in function.type_params}}
         env = dict(own)
         for param, arg in zip(function.params, args, strict=True):
             env[param] = yield self._annotated(param, arg, types, block)
@@ -369,7 +380,7 @@ class Evaluator:
         env = dict(closure.captured)
         params = []
         for param in function.params:
-            new = Var(param.name, _substituted(param.annotation, types), param.span)
+            new = Var(param.name, self._typed(param, types), param.span)
             env[param] = of_atom(new)
             params.append(new)
         var = Var("f", None, function.span)
@@ -380,7 +391,9 @@ class Evaluator:
         with self._limits.running(function):
             body: Expr = yield self._closed(function.body, env, types, Block())
         self._residual.store = outer
-        result = _substituted(function.result_type, types)
+        signature = self._types[function]
+        assert isinstance(signature, FuncType), "a function has a function's type"
+        result = substitute_type(signature.result, types)
         written = Function(
             tuple(params), body, result, function.attributes, tuple(own.values()), function.span
         )

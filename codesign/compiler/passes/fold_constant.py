@@ -20,6 +20,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from codesign.compiler.analysis.annotate import with_parameter_types
 from codesign.compiler.analysis.effects import Effect, Effects
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext
@@ -68,14 +69,15 @@ class FoldConstant:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with such expressions replaced."""
-        effects, types = Effects(module), _types_of_matches(module)
+        typed = with_parameter_types(module)
+        effects, types = Effects(typed), _types_of_matches(typed)
         functions: dict[str, Function] = {}
-        for name, function in module.functions.items():
+        for name, function in typed.functions.items():
             folding = _Folding(function, self.max_elements, effects.of_all(function), types)
             new = folding.folded()
             assert isinstance(new, Function), "a global function must stay a function"
             functions[name] = new
-        same = all(functions[name] is old for name, old in module.functions.items())
+        same = all(functions[name] is old for name, old in typed.functions.items())
         return module if same else module.with_functions(functions)
 
 

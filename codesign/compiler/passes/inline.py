@@ -16,7 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
-from codesign.compiler.analysis.call_order import callees, callees_first
+from codesign.compiler.analysis.annotate import with_parameter_types
+from codesign.compiler.analysis.call_order import callees_first, recursive_functions
 from codesign.compiler.pass_manager import Form, PassContext
 from codesign.ir.relay.expr import Call, Expr, Function, GlobalVar, Let, Var
 from codesign.ir.relay.module import Module
@@ -38,28 +39,19 @@ class Inline:
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module without calls of such functions."""
         marked = [name for name, each in module.functions.items() if each.attributes.get("Inline")]
-        wanted = {name for name in marked if not _calls_itself(module, name)}
+        wanted = set(marked) - recursive_functions(module)
         if not wanted:
             return module
+        typed = with_parameter_types(module)
         names = type_parameter_names(module)
-        known = {function: name for name, function in module.functions.items()}
-        functions = dict(module.functions)
-        for function in callees_first(module):
+        known = {function: name for name, function in typed.functions.items()}
+        functions = dict(typed.functions)
+        for function in callees_first(typed):
             new = rewrite(function, lambda node: _inlined(node, functions, wanted, names))
             assert isinstance(new, Function), "a function stays one"
             functions[known[function]] = new
-        same = all(functions[name] is old for name, old in module.functions.items())
+        same = all(functions[name] is old for name, old in typed.functions.items())
         return module if same else module.with_functions(functions)
-
-
-def _calls_itself(module: Module, name: str) -> bool:
-    reached, pending = set[str](), callees(module, name)
-    while pending:
-        each = pending.pop()
-        if each not in reached:
-            reached.add(each)
-            pending += callees(module, each)
-    return name in reached
 
 
 def _inlined(node: Expr, functions: dict[str, Function], wanted: set[str], names: Names) -> Expr:

@@ -68,6 +68,18 @@ def substitute_type(type_: Type, values: Mapping[TypeVar, Type]) -> Type:
     return with_parts(type_, tuple(substitute_type(each, values) for each in parts(type_)))
 
 
+def match_types(formal: Type, actual: Type, found: dict[TypeVar, Type]) -> None:
+    """Note what the type parameters in one type mean where it is another; the first find counts."""
+    if isinstance(formal, TypeVar):
+        found.setdefault(formal, actual)
+        return
+    if type(formal) is type(actual):
+        below = parts(formal), parts(actual)
+        if len(below[0]) == len(below[1]):
+            for mine, other in zip(*below, strict=True):
+                match_types(mine, other, found)
+
+
 def type_leaves(type_: Type) -> Iterator[Type]:
     """Yield the parts that have no parts: tensors, type parameters, holes, plain data types."""
     below = parts(type_)
