@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from codesign.compiler.analysis.call_order import callees
+from codesign.compiler.analysis.call_order import callees, without_unreached
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.gradient.first_order import first_order
 from codesign.compiler.gradient.higher_order import higher_order
@@ -30,8 +30,8 @@ def gradient(
     """Return the module with one more function, which gives value and gradient of `@function`.
 
     It is `@name`, else `@<function>_gradient`; under the name of `@function`, which nothing else
-    may call then, it takes its place. It takes what `@function` takes:
-    `fn (params) -> (value, (gradient of each of the named parameters))`, of all where none are
+    may call then, it takes its place, and what only `@function` used goes. It takes what
+    `@function` takes: `fn (params) -> (value, (gradient of each of the named parameters))`, of all where none are
     named. A gradient has the type of its parameter, and so have the gradients of tuples and values
     of data types; that of integers is zero. A value that is not one number is differentiated as the
     sum of its floating-point elements.
@@ -62,12 +62,20 @@ def gradient(
     types = infer_types(module)
     _check_result(function, found, types, module)
     if mode == "first_order":
-        result = first_order(found, module, types, chosen)
-        return module.with_functions({**module.functions, target: result})
-    if mode == "higher_order":
-        lifted, result = higher_order(function, module, types, chosen)
-        return lifted.with_functions({**lifted.functions, target: result})
-    raise ValueError(f"mode must be first_order or higher_order, not {mode!r}")
+        grown, result = module, first_order(found, module, types, chosen)
+    elif mode == "higher_order":
+        grown, result = higher_order(function, module, types, chosen)
+    else:
+        raise ValueError(f"mode must be first_order or higher_order, not {mode!r}")
+    grown = grown.with_functions({**grown.functions, target: result})
+    return _without_old(function, module, grown) if target == function else grown
+
+
+def _without_old(name: str, before: Module, after: Module) -> Module:
+    """Return the module without what only the replaced function used."""
+    reached = without_unreached(before, (name,)).functions
+    others = (each for each in before.functions if each not in reached)
+    return without_unreached(after, (name, *others))
 
 
 def _check_unused(name: str, module: Module) -> None:
