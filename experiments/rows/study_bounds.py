@@ -1,0 +1,121 @@
+"""What a network's layers need at least: the roofline that the study's rows are measured against.
+
+A layer's bound is max(MACs / (MACs per cycle), bytes / (bytes per cycle)) with the network's own
+multiply-accumulates, without those of padded channels, and the bytes that have to move once: data
+that is read, weights and result, one byte an element. Params, tables, instructions and padding are not counted.
+A sum with a residual costs the layer that it follows one more tensor to read. A network's bound is
+the sum over its layers, since their activations go through DRAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias, final
+
+from codesign.accel.config import AccelConfig
+from codesign.accel.peaks import peaks
+from codesign.compiler.analysis.infer_types import infer_types
+from codesign.diagnostics import InternalError
+from codesign.ir.relay.expr import Call, Expr, OpRef
+from codesign.ir.relay.module import Module
+from codesign.ir.relay.types import TensorType
+from codesign.ir.relay.visit import post_order
+from codesign.ops.qnn.conv2d import QConv2DAttrs
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Need:
+    """One operator with its multiply-accumulates and the bytes that it moves at least.
+
+    `residual_bytes` are those of a tensor that a sum adds to its result.
+    """
+
+    call: Call
+    macs: int
+    bytes: int
+    residual_bytes: int = 0
+
+    def cycles(self, config: AccelConfig) -> float:
+        """Return the roofline's cycles."""
+        roof = peaks(config)
+        return max(
+            self.macs / roof.macs_per_cycle,
+            (self.bytes + self.residual_bytes) / roof.bytes_per_cycle,
+        )
+
+
+def needs(module: Module) -> tuple[Need, ...]:
+    """Return the needs of a quantized network's layers, in order."""
+    shapes = {
+        expr: type_.static_shape
+        for expr, type_ in infer_types(module).items()
+        if isinstance(type_, TensorType)
+    }
+    residuals = dict(_residuals(module, shapes))
+    return tuple(
+        Need(call=call, macs=macs, bytes=moved, residual_bytes=residuals.get(call, 0))
+        for call, macs, moved in _operators(module, shapes)
+    )
+
+
+def bound_cycles(module: Module, config: AccelConfig) -> float:
+    """Return the roofline's cycles of a whole network."""
+    return sum(each.cycles(config) for each in needs(module))
+
+
+_Shapes: TypeAlias = Mapping[Expr, tuple[int, ...]]
+
+
+def _operators(module: Module, shapes: _Shapes) -> Iterator[tuple[Call, int, int]]:
+    for call in _calls(module):
+        match _name(call):
+            case "qnn.conv2d" | "qnn.dense":
+                weight, result = prod(shapes[call.args[1]]), prod(shapes[call])
+                moved = _read(call, shapes) + weight + result
+                yield call, result * weight // shapes[call][1], moved
+            case "nn.max_pool2d" | "qnn.sum_pool2d":
+                yield call, 0, prod(shapes[call.args[0]]) + prod(shapes[call])
+            case _:
+                pass
+
+
+def _read(call: Call, shapes: _Shapes) -> int:
+    """Return the elements of its data that a layer reads: strides may leave rows and columns out."""
+    data = shapes[call.args[0]]
+    if not isinstance(call.attrs, QConv2DAttrs):
+        return prod(data)
+    kernel, results = shapes[call.args[1]][2:], shapes[call][2:]
+    axes = zip(data[2:], results, kernel, call.attrs.strides, strict=True)
+    read = (out * size if size < stride else whole for whole, out, size, stride in axes)
+    return prod(data[:2]) * prod(read)
+
+
+def _residuals(module: Module, shapes: _Shapes) -> Iterator[tuple[Call, int]]:
+    """Yield the convolution that each sum follows, with the bytes of the sum's other operand."""
+    for call in _calls(module):
+        if _name(call) != "qnn.add":
+            continue
+        for arg in call.args:
+            match arg:
+                case Call(callee=OpRef(name="qnn.requantize"), args=(Call() as convolution, *_)):
+                    yield convolution, prod(shapes[call])
+                    break
+                case _:
+                    pass
+        else:
+            raise InternalError("a sum that follows no convolution is a layer of its own")
+
+
+def _calls(module: Module) -> Iterator[Call]:
+    return (node for node in post_order(module.main.body) if isinstance(node, Call))
+
+
+def _name(expr: Expr) -> str | None:
+    match expr:
+        case Call(callee=OpRef(name=name)):
+            return name
+        case _:
+            return None
