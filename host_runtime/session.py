@@ -11,14 +11,22 @@ import numpy as np
 
 from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import Array
-from codesign.ir.executable.executable import AccelStep, CpuStep, Executable, Port, Step
+from codesign.ir.executable.executable import (
+    AccelStep,
+    CpuStep,
+    Executable,
+    GpuStep,
+    Port,
+    Step,
+)
 from codesign.sim.composed import ValueSimulator
 from codesign.sim.simulator import Progress, Simulator
 from host_runtime.accelerator import AcceleratorFunction
 from host_runtime.cpu import CpuFunction
+from host_runtime.gpu import GpuFunction
 from host_runtime.profile import Profile, StepProfile, layer_profiles
 
-_Function: TypeAlias = tuple[Step, CpuFunction | AcceleratorFunction]
+_Function: TypeAlias = tuple[Step, CpuFunction | GpuFunction | AcceleratorFunction]
 """A step and what runs it."""
 
 _Timing: TypeAlias = tuple[str, float]
@@ -50,7 +58,7 @@ class Session:
     Raises
     ------
     CodesignError
-        The device is other hardware than the executable was compiled for.
+        The device is other hardware than the executable was compiled for, or there is no GPU.
     """
 
     def __init__(self, executable: Executable, device: Simulator | None = None) -> None:
@@ -65,6 +73,8 @@ class Session:
             match step:
                 case CpuStep():
                     self._functions.append((step, CpuFunction(step.kernel)))
+                case GpuStep():
+                    self._functions.append((step, GpuFunction(step.kernel)))
                 case AccelStep():
                     device = device or ValueSimulator(step.kernel.config)
                     self._functions.append((step, AcceleratorFunction(step.kernel, device)))
@@ -125,6 +135,10 @@ class Session:
             if isinstance(function, CpuFunction):
                 results = function(*arrays)
                 steps.append((step.name, perf_counter() - started))
+            elif isinstance(function, GpuFunction):
+                results = function(*arrays)
+                elapsed = perf_counter() - started
+                steps.append(StepProfile(name=step.name, kind="gpu", time_s=elapsed))
             else:
                 run = function.run(tuple(arrays), progress)
                 results = function.results(run)

@@ -31,10 +31,12 @@ from codesign.ir.executable.executable import (
     AccelStep,
     CpuStep,
     Executable,
+    GpuStep,
     OperatorPlacement,
     Port,
     Step,
 )
+from codesign.ir.executable.gpu_kernel import DeviceMemory, GpuKernel, KernelLaunch
 from codesign.ir.executable.layout import Placement
 from codesign.ir.relay.types import TensorType
 
@@ -62,6 +64,17 @@ class _Cpu:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Gpu:
+    architecture: str
+    launches: tuple[KernelLaunch, ...]
+    workspace_bytes: int
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+    checks: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Accel:
     config: str
     activation_bytes: int
@@ -78,6 +91,7 @@ class _Step:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     cpu: _Cpu | None
+    gpu: _Gpu | None
     accel: _Accel | None
 
 
@@ -203,6 +217,7 @@ def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 def _step_out(index: int, step: Step, members: _Members) -> _Step:
     folder = f"steps/{index}"
     cpu: _Cpu | None = None
+    gpu: _Gpu | None = None
     accel: _Accel | None = None
     match step:
         case CpuStep(kernel=kernel):
@@ -213,6 +228,17 @@ def _step_out(index: int, step: Step, members: _Members) -> _Step:
                 triple=kernel.triple,
                 cpu=kernel.cpu,
                 features=kernel.features,
+                workspace_bytes=kernel.workspace_bytes,
+                inputs=kernel.inputs,
+                outputs=kernel.outputs,
+                checks=kernel.checks,
+            )
+        case GpuStep(kernel=kernel):
+            members.add(f"{folder}/kernels.ptx", kernel.ptx.encode())
+            members.add(f"{folder}/constants.bin", kernel.constants)
+            gpu = _Gpu(
+                architecture=kernel.architecture,
+                launches=kernel.launches,
                 workspace_bytes=kernel.workspace_bytes,
                 inputs=kernel.inputs,
                 outputs=kernel.outputs,
@@ -229,13 +255,15 @@ def _step_out(index: int, step: Step, members: _Members) -> _Step:
                 tensors=kernel.tensors,
                 layers=kernel.layers,
             )
-    return _Step(name=step.name, inputs=step.inputs, outputs=step.outputs, cpu=cpu, accel=accel)
+    return _Step(
+        name=step.name, inputs=step.inputs, outputs=step.outputs, cpu=cpu, gpu=gpu, accel=accel
+    )
 
 
 def _step_in(index: int, step: _Step, members: Mapping[str, bytes], source: str) -> Step:
     folder = f"steps/{index}"
-    if (step.cpu is None) == (step.accel is None):
-        raise CodesignError.of(f"{source}: step {index} is on the host or on the accelerator")
+    if sum(side is not None for side in (step.cpu, step.gpu, step.accel)) != 1:
+        raise CodesignError.of(f"{source}: step {index} runs in one place: host, GPU, accelerator")
     constants = _member(members, f"{folder}/constants.bin", source)
     if step.cpu is not None:
         cpu = step.cpu
@@ -252,10 +280,40 @@ def _step_in(index: int, step: _Step, members: Mapping[str, bytes], source: str)
             checks=cpu.checks,
         )
         return CpuStep(name=step.name, kernel=cpu_kernel, inputs=step.inputs, outputs=step.outputs)
-    assert step.accel is not None, "a step is on one of the two"
+    if step.gpu is not None:
+        text = _member(members, f"{folder}/kernels.ptx", source)
+        gpu_kernel = _gpu_in(step.gpu, constants, text, source)
+        return GpuStep(name=step.name, kernel=gpu_kernel, inputs=step.inputs, outputs=step.outputs)
+    assert step.accel is not None, "a step is on one of the three"
     kernel = _accel_in(step.accel, constants, _member(members, f"{folder}/program.bin", source))
     _check_placements(kernel, source)
     return AccelStep(name=step.name, kernel=kernel, inputs=step.inputs, outputs=step.outputs)
+
+
+def _gpu_in(gpu: _Gpu, constants: bytes, text: bytes, source: str) -> GpuKernel:
+    rooms = {
+        DeviceMemory.CONSTANTS: max(len(constants), 1),
+        DeviceMemory.WORKSPACE: max(gpu.workspace_bytes, 1),
+        DeviceMemory.INPUT: len(gpu.inputs),
+        DeviceMemory.OUTPUT: len(gpu.outputs) + len(gpu.checks),
+    }
+    for launch in gpu.launches:
+        if any(not 0 <= each.place < rooms[each.memory] for each in launch.operands):
+            raise CodesignError.of(f"{source}: launch {launch.label!r} reaches out of its memory")
+    try:
+        ptx = text.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise CodesignError.of(f"{source}: the PTX is no text", found=str(error)) from None
+    return GpuKernel(
+        ptx=ptx,
+        architecture=gpu.architecture,
+        launches=gpu.launches,
+        constants=constants,
+        workspace_bytes=gpu.workspace_bytes,
+        inputs=gpu.inputs,
+        outputs=gpu.outputs,
+        checks=gpu.checks,
+    )
 
 
 def _accel_in(accel: _Accel, constants: bytes, program: bytes) -> AccelKernel:

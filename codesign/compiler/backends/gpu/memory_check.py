@@ -63,7 +63,7 @@ class AccessLog:
         return self._against(self._writer, self._write_epoch, places, threads, "read", "write")
 
     def _note_waiting(self) -> None:
-        """Reads count against writes only, so they are noted when one comes."""
+        """Note reads that waited: they count against writes only, of which one comes now."""
         for places, threads in self._waiting:
             fresh = (self._reader[places] == _NOBODY) | self._is_parted(
                 self._reader, self._read_epoch, places, threads

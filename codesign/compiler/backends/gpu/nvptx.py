@@ -58,7 +58,7 @@ class _Nvptx:
         pointers = ", ".join(
             f"ptr {_GLOBAL} noalias align 16 %g{number}" for number in range(len(kernel.operands))
         )
-        attributes = f'"nvvm.maxntid"="{kernel.thread.extent}" nounwind'
+        attributes = f'"nvvm.maxntid"="{kernel.thread.extent}" "nvvm.minctasm"="1" nounwind'
         return f"define ptx_kernel void @{name}({pointers}) {attributes}"
 
     def globals(self, kernel: SimtKernel, name: str) -> list[str]:

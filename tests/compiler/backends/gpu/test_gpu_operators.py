@@ -70,7 +70,7 @@ def test_ptx_is_of_the_oldest_version_that_suffices(architecture: str) -> None:
 
 
 def test_an_unknown_architecture_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(CodesignError, match="sm_12.*\n.*sm_70, sm_75, sm_80"):
+    with pytest.raises(CodesignError, match="sm_70, sm_75, sm_80"):
         device_named("sm_12")
 
 
