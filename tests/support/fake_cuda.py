@@ -13,13 +13,13 @@ from codesign.compiler.backends.gpu.execute import execute
 from codesign.ir.simt.kernel import SimtKernel
 
 
-class CUdevice_attribute(IntEnum):  # noqa: N801  (the driver's name)
+class Attribute(IntEnum):
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
 
 
-class CUstreamCaptureMode(IntEnum):
+class CaptureMode(IntEnum):
     CU_STREAM_CAPTURE_MODE_GLOBAL = 0
 
 
@@ -30,8 +30,8 @@ _TEXTS = {_INVALID_IMAGE: b"device kernel image is invalid", _OUT_OF_MEMORY: b"o
 class FakeDriver:
     """The functions that the runtime calls, each with the driver's arguments and results."""
 
-    CUdevice_attribute = CUdevice_attribute
-    CUstreamCaptureMode = CUstreamCaptureMode
+    CUdevice_attribute = Attribute
+    CUstreamCaptureMode = CaptureMode
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class FakeDriver:
         return _OK, f"fake {device}".encode().ljust(length, b"\0")
 
     def cuDeviceGetAttribute(  # noqa: N802
-        self, attribute: CUdevice_attribute, device: int
+        self, attribute: Attribute, device: int
     ) -> tuple[int, int]:
         match attribute.name.rsplit("_", 1)[-1]:
             case "MAJOR":

@@ -77,11 +77,11 @@ def run_with_threads(kernel: SimtKernel, operands: Sequence[Array]) -> None:
             entry(block, thread, ctypes.addressof(barrier), *addresses)
             _libc.pthread_barrier_wait(barrier)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(width)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(width)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     _libc.pthread_barrier_destroy(barrier)
 
 
