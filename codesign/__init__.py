@@ -9,6 +9,7 @@ __version__: Final = "0.1.0"
 
 _HOMES: Final = {
     "compile": "codesign.compiler.driver",
+    "gradient": "codesign.compiler.gradient",
     "load": "codesign.ir.executable.archive",
     "load_onnx": "codesign.compiler.frontend.onnx",
     "quantize": "codesign.compiler.quantization",
@@ -16,7 +17,7 @@ _HOMES: Final = {
 }
 """Where each public name lives; importing this package loads none of them (PEP 562)."""
 
-__all__ = ["compile", "load", "load_onnx", "quantize", "save"]
+__all__ = ["compile", "gradient", "load", "load_onnx", "quantize", "save"]
 
 
 def __getattr__(name: str) -> Any:

@@ -41,7 +41,7 @@ PASSES = (
 )
 """Yosys passes between processes and Verilog."""
 
-BRANCHING = ("registers.reader", "load.padding")
+BRANCHING = ("registers", "registers.reader", "load.padding")
 """Modules whose branches Verilator runs faster than the muxes of the same meaning."""
 
 WAIVERS: Mapping[str, str] = MappingProxyType(

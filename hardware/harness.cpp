@@ -7,6 +7,7 @@
 #include "verilated.h"
 #ifdef ACCEL_ONE_EVAL
 #include "Vaccel___024root.h"
+void Vaccel___024root___eval(Vaccel___024root*);
 #endif
 #if VM_TRACE
 #include "verilated_vcd_c.h"
@@ -204,12 +205,19 @@ struct Accel {
   void tick() {
     if (top.aresetn) memory_cycle();
     top.aclk = 1;
+#ifdef ACCEL_ONE_EVAL
+    // Verilator's wrapper of this function initializes the model, once, and looks after messages and
+    // threads, of which there are none.
+    if (cycle)
+      Vaccel___024root___eval(top.rootp);
+    else
+      top.eval();
+    top.aclk = 0;
+    top.rootp->ACCEL_ONE_EVAL = 0;
+#else
     top.eval();
     dump(0);
     top.aclk = 0;
-#ifdef ACCEL_ONE_EVAL
-    top.rootp->ACCEL_ONE_EVAL = 0;
-#else
     top.eval();
     dump(1);
 #endif

@@ -61,6 +61,7 @@ COMPILER_FLAGS: Final = (
     "-march=native",
     "-std=c++17",
     "-fPIC",
+    "-fno-semantic-interposition",
     "-fcf-protection=none",
     "-w",
     "-DVM_COVERAGE=0",

@@ -15,6 +15,7 @@ from codesign.dtypes import Array
 from codesign.ir.executable.cpu_kernel import ALIGNMENT, CpuKernel
 from host_runtime.array_call import (
     InputTypes,
+    address_of,
     array_call,
     frame_words,
     is_available,
@@ -32,10 +33,10 @@ class _Frame:
 
     def __init__(self, kernel: CpuKernel, constants: Array, entry: int, types: InputTypes) -> None:
         arrays = len(kernel.inputs) + len(kernel.outputs)
-        self.workspace = _aligned(kernel.workspace_bytes)
+        self.workspace = aligned_bytes(kernel.workspace_bytes)
         self.found = np.zeros(len(kernel.checks), dtype=np.int8)
-        before = (_address(constants), _address(self.workspace))
-        checks = [_address(self.found) + place for place in range(len(kernel.checks))]
+        before = (address_of(constants), address_of(self.workspace))
+        checks = [address_of(self.found) + place for place in range(len(kernel.checks))]
         self.words = frame_words(entry, types, before, arrays, checks)
 
 
@@ -53,9 +54,15 @@ class CpuFunction:
 
     def __init__(self, kernel: CpuKernel) -> None:
         self.kernel = kernel
-        self._library = _load(kernel)
+        self._library = load_objects(
+            (kernel.object_code,),
+            (kernel.symbol,),
+            kernel.triple,
+            kernel.cpu,
+            kernel.features,
+        )
         self._entry: int = self._library[kernel.symbol]
-        self._constants = _aligned(len(kernel.constants))
+        self._constants = aligned_bytes(len(kernel.constants))
         self._constants[:] = np.frombuffer(kernel.constants, dtype=np.uint8)
         self._inputs = tuple((t.static_shape, t.dtype.numpy) for t in kernel.inputs)
         self._outputs = tuple((t.static_shape, t.dtype.numpy) for t in kernel.outputs)
@@ -106,8 +113,8 @@ class CpuFunction:
             if not _is_dense(array, shape, dtype):
                 return False
         pointers = pointers_of(words)
-        pointers[2 : 2 + len(arrays)] = [_address(array) for array in arrays]
-        _Entry(self._entry)(_address(pointers))
+        pointers[2 : 2 + len(arrays)] = [address_of(array) for array in arrays]
+        _Entry(self._entry)(address_of(pointers))
         return True
 
     def _checked(self, number: int, array: Array) -> Array:
@@ -132,48 +139,49 @@ def _is_dense(array: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bo
     )
 
 
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
-def _aligned(size_bytes: int) -> Array:
+def aligned_bytes(size_bytes: int) -> Array:
     """Return zeroed bytes at an address that is a multiple of `ALIGNMENT`."""
     room = np.zeros(size_bytes + ALIGNMENT, dtype=np.uint8)
-    offset = -_address(room) % ALIGNMENT
+    offset = -address_of(room) % ALIGNMENT
     return room[offset : offset + size_bytes]
 
 
-def _load(kernel: CpuKernel) -> Any:
+def load_objects(
+    objects: tuple[bytes, ...], symbols: tuple[str, ...], triple: str, cpu: str, features: str
+) -> Any:
+    """Return object files as a library of this process that gives addresses of symbols by name.
+
+    Raises CodesignError where they were compiled for another processor than this one.
+    """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple(kernel.triple)
+    target = llvm.Target.from_triple(triple)
     own = llvm.get_process_triple()
     if target.name != llvm.Target.from_triple(own).name:
         raise CodesignError.of(
             "the kernel was compiled for another processor",
-            found=f"its triple is {kernel.triple}, this process runs on {own}",
+            found=f"its triple is {triple}, this process runs on {own}",
             help="compile the network on this machine",
         )
-    missing = _missing_features(kernel)
+    missing = _missing_features(features)
     if missing:
         raise CodesignError.of(
             "the kernel uses instructions that this processor does not have",
             found=", ".join(missing),
             help="compile the network on this machine, or with fewer features",
         )
-    machine = target.create_target_machine(cpu=kernel.cpu, features=kernel.features, jit=True)
+    machine = target.create_target_machine(cpu=cpu, features=features, jit=True)
     compiler = llvm.create_lljit_compiler(machine)
-    return (
-        llvm.JITLibraryBuilder()
-        .add_object_img(kernel.object_code)
-        .add_current_process()
-        .export_symbol(kernel.symbol)
-        .link(compiler, "codesign")
-    )
+    builder = llvm.JITLibraryBuilder()
+    for code in objects:
+        builder = builder.add_object_img(code)
+    builder = builder.add_current_process()
+    for symbol in symbols:
+        builder = builder.export_symbol(symbol)
+    return builder.link(compiler, "codesign")
 
 
-def _missing_features(kernel: CpuKernel) -> list[str]:
+def _missing_features(features: str) -> list[str]:
     present = llvm.get_host_cpu_features()
-    wanted = [name[1:] for name in kernel.features.split(",") if name.startswith("+")]
+    wanted = [name[1:] for name in features.split(",") if name.startswith("+")]
     return [name for name in wanted if not present.get(name, False)]

@@ -16,17 +16,20 @@ from codesign.ir.executable.executable import (
     CpuStep,
     Executable,
     GpuStep,
+    NativeStep,
     Port,
     Step,
 )
+from codesign.ir.relay.types import UNKNOWN, TensorType
 from codesign.sim.composed import ValueSimulator
 from codesign.sim.simulator import Progress, Simulator
 from host_runtime.accelerator import AcceleratorFunction
 from host_runtime.cpu import CpuFunction
 from host_runtime.gpu import GpuFunction
+from host_runtime.native import NativeFunction
 from host_runtime.profile import Profile, StepProfile, layer_profiles
 
-_Function: TypeAlias = tuple[Step, CpuFunction | GpuFunction | AcceleratorFunction]
+_Function: TypeAlias = tuple[Step, CpuFunction | GpuFunction | AcceleratorFunction | NativeFunction]
 """A step and what runs it."""
 
 _Timing: TypeAlias = tuple[str, float]
@@ -75,6 +78,8 @@ class Session:
                     self._functions.append((step, CpuFunction(step.kernel)))
                 case GpuStep():
                     self._functions.append((step, GpuFunction(step.kernel)))
+                case NativeStep():
+                    self._functions.append((step, NativeFunction(step.kernel)))
                 case AccelStep():
                     device = device or ValueSimulator(step.kernel.config)
                     self._functions.append((step, AcceleratorFunction(step.kernel, device)))
@@ -139,6 +144,11 @@ class Session:
                 results = function(*arrays)
                 elapsed = perf_counter() - started
                 steps.append(StepProfile(name=step.name, kind="gpu", time_s=elapsed))
+            elif isinstance(function, NativeFunction):
+                assert isinstance(step, NativeStep), "a native function runs a native step"
+                result = function(*arrays)
+                steps.append((step.name, perf_counter() - started))
+                results = tuple(result) if step.is_split else (result,)
             else:
                 run = function.run(tuple(arrays), progress)
                 results = function.results(run)
@@ -214,6 +224,9 @@ def checked_inputs(ports: tuple[Port, ...], inputs: Mapping[str, Array]) -> dict
         if port.name not in inputs:
             problems.append(Problem(what=f"input {port.name!r} is missing", found=str(port.type)))
             continue
+        if not isinstance(port.type, TensorType) or UNKNOWN in port.type.shape:
+            arrays[port.name] = inputs[port.name]  # the native function checks it
+            continue
         array = np.asarray(inputs[port.name])
         if array.dtype != port.type.dtype.numpy:
             problems.append(
@@ -229,7 +242,7 @@ def checked_inputs(ports: tuple[Port, ...], inputs: Mapping[str, Array]) -> dict
                     found=f"found {array.shape}, expected {port.type.static_shape}",
                 )
             )
-        arrays[port.name] = np.ascontiguousarray(array)
+        arrays[port.name] = np.ascontiguousarray(array).reshape(array.shape)
     if problems:
         raise CodesignError(*problems)
     return arrays

@@ -11,11 +11,13 @@ from codesign.accel.config import AccelConfig
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.accel.match import operator_name
 from codesign.compiler.backends.accel.region import compile_accel
+from codesign.compiler.backends.accel.search import Clock
 from codesign.compiler.backends.gpu.compile import compile_gpu
 from codesign.compiler.backends.gpu.device import DeviceModel, device_named
 from codesign.compiler.backends.llvm.cpu import compile_cpu
+from codesign.compiler.backends.native.compile import compile_native
 from codesign.compiler.partition.assign import Assignment, assign
-from codesign.compiler.partition.graph import is_graph
+from codesign.compiler.partition.graph import is_first_order, is_graph
 from codesign.compiler.partition.split import Part, split
 from codesign.compiler.pipelines import optimize
 from codesign.compiler.target import Target
@@ -27,14 +29,15 @@ from codesign.ir.executable.executable import (
     CpuStep,
     Executable,
     GpuStep,
+    NativeStep,
     OperatorPlacement,
     Port,
     Step,
 )
-from codesign.ir.relay.expr import Call, Constant, Expr, Function, Tuple
+from codesign.ir.relay.expr import Call, Constant, Expr, Function, Let, Tuple
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.printer import print_module
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.types import TensorType, TupleType, Type
 
 
 class HasModule(Protocol):
@@ -54,12 +57,15 @@ def compile(  # noqa: A001  (the verb that users look for)
     dump: Path | None = None,
     outputs: tuple[str, ...] | None = None,
     architecture: str = "sm_80",
+    clock: Clock | None = None,
 ) -> Executable:
     """Compile a network for the host, for a GPU, or for the accelerator of a configuration.
 
     Inputs are named as the parameters of `main`; `outputs` names its results, else they are
     `output` or `output0`, `output1`, … . `dump` is a folder that gets the module after every pass.
     `architecture` is a GPU's, by LLVM's name; code for it runs on it and on what is newer.
+    `clock` times programs for the accelerator, so that tile sizes are searched by their cycles
+    (`codesign.sim.cycle.program_cycles`); without one an estimate chooses them.
 
     Raises
     ------
@@ -72,16 +78,19 @@ def compile(  # noqa: A001  (the verb that users look for)
     module = optimize(module, level, observe=None if dump is None else _writer(dump))
     types = infer_types(module)
     main = module.main
-    results = main.body.fields if isinstance(main.body, Tuple) else (main.body,)
+    results = _results(main)
     if chosen is Target.GPU:
         return _on_gpu(main, types, results, outputs, device_named(architecture))
+    tensors = all(isinstance(types[each], TensorType) for each in (*main.params, *results))
+    if not tensors or not is_first_order(main, types):
+        return _native(module, types, outputs)
     if machine is None or not is_graph(main):
         return _on_host(main, types, results, outputs, wanted=machine is not None)
     assignment = assign(results, types, machine)
     one_layer = machine.block_in != machine.block_out
     parts = split(results, types, assignment, one_layer=one_layer)
     values = _Values.of(main, results, parts)
-    steps = tuple(_step(part, values, machine) for part in parts)
+    steps = tuple(_step(part, values, machine, clock) for part in parts)
     return Executable(
         inputs=_inputs(main, types),
         outputs=_outputs(results, types, outputs),
@@ -133,6 +142,40 @@ def _on_gpu(
             )
             for call in assign(results, types, None).units
         ),
+    )
+
+
+def _results(main: Function) -> tuple[Expr, ...]:
+    """Return what main gives: the fields of the tuple at its end, or the whole."""
+    body = main.body
+    while isinstance(body, Let):
+        body = body.body
+    return body.fields if isinstance(body, Tuple) else (main.body,)
+
+
+def _native(
+    module: Module, types: Mapping[Expr, Type], outputs: tuple[str, ...] | None
+) -> Executable:
+    """Return a module with control flow as one native library."""
+    program = compile_native(module, types)
+    is_split = isinstance(program.result, TupleType)
+    given = program.result.fields if isinstance(program.result, TupleType) else (program.result,)
+    names = _output_names(len(given), outputs)
+    step = NativeStep(
+        name="0-native",
+        kernel=program,
+        inputs=tuple(param.name for param in module.main.params),
+        outputs=names,
+        is_split=is_split,
+    )
+    return Executable(
+        inputs=tuple(
+            Port(param.name, type_)
+            for param, type_ in zip(module.main.params, program.params, strict=True)
+        ),
+        outputs=tuple(Port(name, type_) for name, type_ in zip(names, given, strict=True)),
+        results=names,
+        steps=(step,),
     )
 
 
@@ -204,14 +247,14 @@ def _fresh(stem: str, taken: set[str]) -> str:
     return name
 
 
-def _step(part: Part, values: _Values, config: AccelConfig) -> Step:
+def _step(part: Part, values: _Values, config: AccelConfig, clock: Clock | None) -> Step:
     types = infer_types(Module({"main": part.function}))
     inputs = tuple(values.names[each] for each in part.inputs)
     outputs = tuple(values.names[each] for each in part.outputs)
     if part.side == "cpu":
         kernel = compile_cpu(part.function, types)
         return CpuStep(name=part.name, kernel=kernel, inputs=inputs, outputs=outputs)
-    program: AccelKernel = compile_accel(part.function, types, config)
+    program: AccelKernel = compile_accel(part.function, types, config, clock)
     return AccelStep(name=part.name, kernel=program, inputs=inputs, outputs=outputs)
 
 
@@ -245,16 +288,20 @@ def _inputs(main: Function, types: Mapping[Expr, Type]) -> tuple[Port, ...]:
 def _outputs(
     results: tuple[Expr, ...], types: Mapping[Expr, Type], names: tuple[str, ...] | None
 ) -> tuple[Port, ...]:
-    if names is None:
-        several = len(results) > 1
-        names = tuple(f"output{index}" if several else "output" for index in range(len(results)))
-    if len(names) != len(results):
-        raise CodesignError.of(
-            f"{len(names)} names of outputs are given", found=f"main gives {len(results)} tensors"
-        )
+    names = _output_names(len(results), names)
     return tuple(
         Port(name, _tensor(types[result])) for name, result in zip(names, results, strict=True)
     )
+
+
+def _output_names(count: int, names: tuple[str, ...] | None) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"output{index}" if count > 1 else "output" for index in range(count))
+    if len(names) != count:
+        raise CodesignError.of(
+            f"{len(names)} names of outputs are given", found=f"main gives {count} values"
+        )
+    return names
 
 
 def _tensor(type_: Type) -> TensorType:

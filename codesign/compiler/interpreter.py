@@ -369,6 +369,9 @@ def apply(call: Call, args: tuple[Value, ...]) -> Value:
     except CodesignError as error:
         placed = (_placed(each, call.span) for each in error.diagnostics)
         raise CodesignError(*placed) from error
+    except ValueError as error:
+        # NumPy's: shapes that no type has told do not fit each other.
+        raise _problem(f"{record.name} refuses its operands", call.span, str(error)) from error
     return result if isinstance(result, tuple) else np.asarray(result)
 
 

@@ -24,6 +24,12 @@ class Form(StrEnum):
     """Every expression has a type."""
     INFERENCE = "inference"
     """No operator is left that only training tells from simpler ones."""
+    A_NORMAL = "a-normal"
+    """Operands are atoms, and every other value but a block's last is bound by a `let`."""
+    BASIC_BLOCK = "basic-block"
+    """A value that several blocks use is bound by a `let` in the one around them."""
+    GRAPH = "graph"
+    """Pure values are shared as nodes; `let` binds only what has an order or crosses a function."""
     FUSED = "fused"
     """Operators that run as one kernel stand in a Primitive function."""
 

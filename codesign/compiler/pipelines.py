@@ -12,15 +12,31 @@ from typing import Final
 
 from codesign.compiler.pass_manager import Form, Pass, PassManager
 from codesign.compiler.passes.canonicalize_activations import CanonicalizeActivations
+from codesign.compiler.passes.canonicalize_cast import CanonicalizeCast
+from codesign.compiler.passes.canonicalize_ops import CanonicalizeOps
 from codesign.compiler.passes.canonicalize_pooling import CanonicalizePooling
+from codesign.compiler.passes.combine_parallel_batch_matmul import CombineParallelBatchMatmul
+from codesign.compiler.passes.combine_parallel_conv2d import CombineParallelConv2D
+from codesign.compiler.passes.combine_parallel_dense import CombineParallelDense
+from codesign.compiler.passes.defuse_ops import DefuseOps
+from codesign.compiler.passes.div_to_mul import DivToMul
 from codesign.compiler.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from codesign.compiler.passes.eliminate_dead_code import EliminateDeadCode
+from codesign.compiler.passes.eta_expand import EtaExpand
 from codesign.compiler.passes.fold_constant import FoldConstant
 from codesign.compiler.passes.fold_explicit_padding import FoldExplicitPadding
 from codesign.compiler.passes.fold_scale_axis import FoldScaleAxis
 from codesign.compiler.passes.fuse_ops import FuseOps
+from codesign.compiler.passes.inline import Inline
+from codesign.compiler.passes.lambda_lift import LambdaLift
+from codesign.compiler.passes.partial_evaluate import PartialEvaluate
+from codesign.compiler.passes.remove_standalone_reshapes import RemoveStandaloneReshapes
+from codesign.compiler.passes.remove_unused_functions import RemoveUnusedFunctions
 from codesign.compiler.passes.simplify_expr import SimplifyExpr
 from codesign.compiler.passes.simplify_inference import SimplifyInference
+from codesign.compiler.passes.to_a_normal_form import ToANormalForm
+from codesign.compiler.passes.to_basic_block_normal_form import ToBasicBlockNormalForm
+from codesign.compiler.passes.to_graph_normal_form import ToGraphNormalForm
 from codesign.ir.relay.module import Module
 
 PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
@@ -28,15 +44,31 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
         each.name: each
         for each in (
             CanonicalizeActivations,
+            CanonicalizeCast,
+            CanonicalizeOps,
             CanonicalizePooling,
             EliminateCommonSubexpr,
             EliminateDeadCode,
             FoldConstant,
             FoldExplicitPadding,
             FoldScaleAxis,
+            CombineParallelBatchMatmul,
+            CombineParallelConv2D,
+            CombineParallelDense,
+            DefuseOps,
+            DivToMul,
             FuseOps,
+            RemoveStandaloneReshapes,
             SimplifyExpr,
             SimplifyInference,
+            RemoveUnusedFunctions,
+            PartialEvaluate,
+            LambdaLift,
+            EtaExpand,
+            Inline,
+            ToGraphNormalForm,
+            ToBasicBlockNormalForm,
+            ToANormalForm,
         )
     }
 )

@@ -10,6 +10,7 @@ import numpy as np
 
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array, DType
+from codesign.ir.executable.values import DataValue
 from codesign.ir.relay.expr import (
     Function,
     Pattern,
@@ -22,6 +23,20 @@ from codesign.ir.relay.expr import (
 from codesign.ir.relay.type_algebra import accepts
 from codesign.ir.relay.types import TensorType, TupleType, Type, type_text
 from codesign.ops.operator import Value
+
+__all__ = [
+    "Cell",
+    "Closure",
+    "ConstructorFunction",
+    "DataValue",
+    "Result",
+    "check_fits",
+    "first_order",
+    "fit",
+    "is_first_order",
+    "kind_of",
+    "value_type",
+]
 
 
 @final
@@ -39,18 +54,6 @@ class ConstructorFunction:
     """A constructor as a function of its fields."""
 
     name: str
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DataValue:
-    """What a constructor made: its name and the fields, from left to right."""
-
-    constructor: str
-    fields: tuple[Result, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"DataValue({self.constructor!r}, <{len(self.fields)} fields>)"
 
 
 @final

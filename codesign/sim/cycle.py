@@ -12,7 +12,7 @@ from typing import final
 
 import numpy as np
 
-from codesign.accel.config import AccelConfig
+from codesign.accel.config import PAGE_BYTES, AccelConfig
 from codesign.accel.counters import COUNTED_UNITS, STATES, Counters
 from codesign.accel.encoding import instruction_beats
 from codesign.accel.isa import Gemm, Unit
@@ -88,6 +88,15 @@ class CycleSimulator:
             ),
             bursts=state.log[: int(state.scalars[cycle_state.BURSTS])],
         )
+
+
+def program_cycles(program: Program, config: AccelConfig) -> int:
+    """Return the cycles of a program whose segments lie one behind the other from address 0 on."""
+    bases, end = [], 0
+    for size in program.segments:
+        bases.append(end)
+        end += -(-size // PAGE_BYTES) * PAGE_BYTES
+    return CycleSimulator(config).run(program, bases, program_base=end).cycles
 
 
 def machine(config: AccelConfig) -> cycle_state.Machine:

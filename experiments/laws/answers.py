@@ -76,33 +76,23 @@ def compare(wanted: Answer, found: Answer, module: Module, args: Sequence[Result
     if is_same(wanted, found):
         return Verdict.SAME
     moved = [answer(perturbed(module, seed), args) for seed in range(RUNS)]
-    spread = Spread.of(wanted, moved)
-    if spread is None:
-        return Verdict.UNSTABLE
-    return Verdict.CLOSE if spread.allows(found) else Verdict.DIFFERENT
+    return _judged(wanted, found, moved)
 
 
 def is_same(left: Answer, right: Answer) -> bool:
     """Return whether answers are equal; a NaN equals any NaN, and -0 equals 0."""
-    pairs = list(_leaves(left, right))
-    return all(pair is not None and _same_tensor(*pair) for pair in pairs)
-
-
-def _leaves(left: Answer, right: Answer) -> list[tuple[Array, Array] | None]:
-    """Return the tensors of two answers in pairs; None where the answers have other forms."""
-    found: list[tuple[Array, Array] | None] = []
     waiting = [(left, right)]
     while waiting:
         match waiting.pop():
             case (tuple() as mine, tuple() as others) if len(mine) == len(others):
                 waiting.extend(zip(mine, others, strict=True))
-            case (np.ndarray() as mine, np.ndarray() as others):
-                found.append((mine, others))
+            case (np.ndarray() as mine, np.ndarray() as others) if _same_tensor(mine, others):
+                pass
             case (Refused() as mine, Refused() as others) if mine == others:
                 pass
             case _:
-                found.append(None)
-    return found
+                return False
+    return True
 
 
 def _same_tensor(left: Array, right: Array) -> bool:
@@ -111,58 +101,73 @@ def _same_tensor(left: Array, right: Array) -> bool:
     return bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """An answer and, for each of its floating-point tensors, how far it may be away."""
-
-    wanted: Answer
-    reach: tuple[Array | None, ...]
-
-    @classmethod
-    def of(cls, wanted: Answer, moved: Sequence[Answer]) -> Spread | None:
-        """Return the spread of moved answers; None where more than small distances changed."""
-        reach: list[Array | None] | None = None
-        for each in moved:
-            distances = _distances(wanted, each)
-            if distances is None:
-                return None
-            reach = distances if reach is None else [*map(_larger, reach, distances)]
-        return cls(wanted, tuple(reach or ()))
-
-    def allows(self, found: Answer) -> bool:
-        """Return whether an answer is no farther away than a few times the spread."""
-        distances = _distances(self.wanted, found)
-        if distances is None:
-            return False
-        return all(
-            far is None or most is None or bool(np.all(far <= _SLACK * most))
-            for far, most in zip(distances, self.reach, strict=True)
-        )
-
-
-def _larger(left: Array | None, right: Array | None) -> Array | None:
-    return None if left is None or right is None else np.maximum(left, right)
-
-
-def _distances(wanted: Answer, found: Answer) -> list[Array | None] | None:
-    """Return how far floating-point tensors are apart; None where anything else differs."""
-    distances: list[Array | None] = []
-    for pair in _leaves(wanted, found):
-        if pair is None:
-            return None
-        left, right = pair
-        if left.dtype.kind != "f":
-            if not _same_tensor(left, right):
-                return None
-            distances.append(None)
+def _judged(wanted: Answer, found: Answer, moved: Sequence[Answer]) -> Verdict:
+    """Return the worst verdict over the parts that moved runs leave as they are."""
+    verdict = Verdict.SAME
+    waiting: list[tuple[Answer, Answer, Sequence[Answer]]] = [(wanted, found, moved)]
+    while waiting:
+        mine, other, runs = waiting.pop()
+        if is_same(mine, other):
             continue
-        if left.dtype != right.dtype or left.shape != right.shape:
-            return None
-        special = ~np.isfinite(left) | ~np.isfinite(right)
-        if not np.array_equal(left[special], right[special], equal_nan=True):
-            return None
-        wide = left.astype(np.float64), right.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            distances.append(np.where(special, 0.0, np.abs(wide[0] - wide[1])))
-    return distances
+        if _is_open(mine, runs):
+            verdict = Verdict.UNSTABLE
+        elif isinstance(mine, tuple) and isinstance(other, tuple) and len(mine) == len(other):
+            waiting.extend(
+                (mine[index], other[index], [_field(each, index) for each in runs])
+                for index in range(len(mine))
+            )
+        elif not _is_near(mine, other, runs):
+            return Verdict.DIFFERENT
+        elif verdict is Verdict.SAME:
+            verdict = Verdict.CLOSE
+    return verdict
+
+
+def _field(answer_: Answer, index: int) -> Answer:
+    assert isinstance(answer_, tuple), "a run of the same form has the same fields"
+    return answer_[index]
+
+
+def _is_open(wanted: Answer, runs: Sequence[Answer]) -> bool:
+    """Return whether a moved run gave another form, other integers or another constructor."""
+    match wanted:
+        case tuple():
+            has_name = bool(wanted) and _is_name(wanted[0])
+            return any(
+                not isinstance(each, tuple)
+                or len(each) != len(wanted)
+                or (has_name and not is_same(wanted[0], each[0]))
+                for each in runs
+            )
+        case np.ndarray() if wanted.dtype.kind == "f":
+            return any(_distance(wanted, each) is None for each in runs)
+        case _:
+            return any(not is_same(wanted, each) for each in runs)
+
+
+def _is_name(part: Answer) -> bool:
+    return isinstance(part, np.ndarray) and part.dtype.kind == "U"
+
+
+def _is_near(wanted: Answer, found: Answer, runs: Sequence[Answer]) -> bool:
+    """Return whether floating-point numbers are no farther away than a few times the moved runs."""
+    far = _distance(wanted, found)
+    distances = [_distance(wanted, each) for each in runs]
+    reach = [each for each in distances if each is not None]
+    if far is None or not reach:
+        return False
+    return bool(np.all(far <= _SLACK * np.max(reach, axis=0)))
+
+
+def _distance(wanted: Answer, found: Answer) -> Array | None:
+    """Return how far floating-point tensors are apart; None where anything else differs."""
+    if not isinstance(wanted, np.ndarray) or not isinstance(found, np.ndarray):
+        return None
+    if wanted.dtype.kind != "f" or wanted.dtype != found.dtype or wanted.shape != found.shape:
+        return None
+    special = ~np.isfinite(wanted) | ~np.isfinite(found)
+    if not np.array_equal(wanted[special], found[special], equal_nan=True):
+        return None
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(wanted.astype(np.float64) - found.astype(np.float64))
+    return np.asarray(np.where(special, 0.0, apart))

@@ -26,6 +26,7 @@ from codesign.ir.relay.module import ConstructorDefinition
 from codesign.ir.relay.type_algebra import free_type_variables
 from codesign.ir.relay.types import FuncType, RefType, TensorType, Type, TypeCall
 from codesign.ops.table import call
+from experiments.laws.observe import using
 from experiments.laws.writer import Scope, Writer
 
 _COUNT: Final = TensorType((), DType.INT32)
@@ -80,7 +81,9 @@ def _rounds(
         again: Expr = Call(other, (less, writer.grow(type_, inner, second)))
     else:
         result = writer.variable(type_, "later")
-        after = writer.grow(type_, inner.adding((result, type_), (result, type_)), second)
+        outer = inner.adding((result, type_), (result, type_))
+        after = writer.grow(type_, outer, second)
+        after = using(writer, after, type_, result, type_, outer)
         again = Let(result, Call(other, (less, state)), after)
     return If(call("less_equal", count, _integer(0)), done, again), (count, state)
 
@@ -156,7 +159,10 @@ def _walked(
 ) -> Expr:
     """Return calls for all parts, one after the other, then an expression that may use them."""
     if not below:
-        return writer.grow(type_, scope, size)
+        body = writer.grow(type_, scope, size)
+        for each in scope.values[-2:]:
+            body = using(writer, body, type_, *each, scope)
+        return body
     if len(below) == 1 and writer.draw.chance(0.5):
         return Call(itself, (below[0], writer.grow(type_, scope, size)))
     result = writer.variable(type_, "walked")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -14,7 +14,7 @@ from codesign.ir.relay.equal import is_equal_module
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.type_algebra import is_same_type
 from codesign.ir.relay.wellformed import check_module
-from experiments.laws.answers import Answer, Verdict, answer, compare
+from experiments.laws.answers import Verdict, answer, compare
 from experiments.laws.program import Program
 
 GROWING: Final = frozenset({"fuse-ops"})
@@ -42,19 +42,77 @@ class Judged:
 
 def judge(program: Program, names: tuple[str, ...] | None = None) -> Judged:
     """Return what the passes of these names and, where none are named, the levels do to it."""
-    wanted = answer(program.module, program.args)
-    breaches: list[Breach] = []
-    verdicts: dict[str, Verdict] = {}
-    for name in PASSES if names is None else names:
-        breaches.extend(_judge_pass(name, program, wanted, verdicts))
-    for level in range(len(LEVELS)) if names is None else ():
+    return _Judge(program).judged(names)
+
+
+@final
+class _Judge:
+    """One program, what it answers, and what preparing it for passes made of it."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._wanted = answer(program.module, program.args)
+        self._type = infer_types(program.module)[program.module.main]
+        self._prepared: dict[frozenset[Form], Module] = {}
+        self._breaches: list[Breach] = []
+        self._verdicts: dict[str, Verdict] = {}
+
+    def judged(self, names: tuple[str, ...] | None) -> Judged:
+        for name in PASSES if names is None else names:
+            self._judge_pass(name)
+        for level in range(len(LEVELS)) if names is None else ():
+            self._judge_level(level)
+        return Judged(tuple(self._breaches), self._verdicts)
+
+    def _breach(self, by: str, law: str, detail: str = "") -> None:
+        self._breaches.append(Breach(by, law, detail))
+
+    def _judge_pass(self, name: str) -> None:
+        each: Pass = PASSES[name]()
         try:
-            made = optimize(program.module, level)
+            before = self._in_forms(each.requires)
+            after = each.run(before, PassContext())
         except CodesignError as error:
-            breaches.append(Breach(f"O{level}", "refused", str(error)))
-            continue
-        breaches.extend(_kept(f"O{level}", program, program.module, made, wanted, verdicts))
-    return Judged(tuple(breaches), verdicts)
+            self._breach(name, "refused", str(error))
+            return
+        self._judge_result(name, after, is_new=after is not before)
+        if name not in GROWING and after is not before:
+            again = each.run(after, PassContext())
+            if again is not after and not is_equal_module(again, after):
+                self._breach(name, "does more the second time")
+
+    def _in_forms(self, forms: frozenset[Form]) -> Module:
+        if forms not in self._prepared:
+            self._prepared[forms] = prepared(self._program.module, forms)
+        return self._prepared[forms]
+
+    def _judge_level(self, level: int) -> None:
+        name = f"O{level}"
+        try:
+            after = optimize(self._program.module, level)
+        except CodesignError as error:
+            self._breach(name, "refused", str(error))
+            return
+        self._judge_result(name, after, is_new=after is not self._program.module)
+
+    def _judge_result(self, name: str, after: Module, *, is_new: bool) -> None:
+        self._verdicts[name] = Verdict.SAME
+        if not is_new:
+            return
+        try:
+            check_module(after)
+            result = infer_types(after)[after.main]
+        except CodesignError as error:
+            self._breach(name, "the result is no legal module", str(error))
+            return
+        if not is_same_type(self._type, result, {}):
+            self._breach(name, "main's type changed")
+            return
+        found = answer(after, self._program.args)
+        verdict = compare(self._wanted, found, self._program.module, self._program.args)
+        self._verdicts[name] = verdict
+        if verdict is Verdict.DIFFERENT:
+            self._breach(name, "the answer changed")
 
 
 def prepared(module: Module, forms: frozenset[Form]) -> Module:
@@ -63,47 +121,3 @@ def prepared(module: Module, forms: frozenset[Form]) -> Module:
         maker = next(each for each in PASSES.values() if form in each.ensures)
         module = maker().run(prepared(module, maker.requires - {form}), PassContext())
     return module
-
-
-def _judge_pass(
-    name: str, program: Program, wanted: Answer, verdicts: dict[str, Verdict]
-) -> Iterator[Breach]:
-    each: Pass = PASSES[name]()
-    try:
-        module = prepared(program.module, each.requires)
-        made = each.run(module, PassContext())
-    except CodesignError as error:
-        yield Breach(name, "refused", str(error))
-        return
-    yield from _kept(name, program, module, made, wanted, verdicts)
-    if name not in GROWING:
-        again = each.run(made, PassContext())
-        if again is not made and not is_equal_module(again, made):
-            yield Breach(name, "does more the second time")
-
-
-def _kept(
-    name: str,
-    program: Program,
-    before: Module,
-    after: Module,
-    wanted: Answer,
-    verdicts: dict[str, Verdict],
-) -> Iterator[Breach]:
-    verdicts[name] = Verdict.SAME
-    if after is program.module:
-        return
-    try:
-        check_module(after)
-        result = infer_types(after)[after.main]
-    except CodesignError as error:
-        yield Breach(name, "the result is no legal module", str(error))
-        return
-    if not is_same_type(infer_types(before)[before.main], result, {}):
-        yield Breach(name, "main's type changed")
-        return
-    found = answer(after, program.args)
-    verdict = compare(wanted, found, program.module, program.args)
-    verdicts[name] = verdict
-    if verdict is Verdict.DIFFERENT:
-        yield Breach(name, "the answer changed")

@@ -43,6 +43,7 @@ from codesign.ir.relay.types import (
 from codesign.ir.relay.visit import children, post_order
 from codesign.ops.table import OPERATORS, call
 from experiments.laws.loops import loop
+from experiments.laws.observe import using
 from experiments.laws.operators import convert, propose
 from experiments.laws.writer import Production, Scope, Writer
 from tests.support.operator_cases import CASES
@@ -108,7 +109,9 @@ def bind(writer: Writer, type_: Type, scope: Scope, size: int) -> Expr | None:
     first, second = writer.draw.parts(size, 2)
     value = writer.grow(bound, scope, first)
     var = writer.variable(bound)
-    return Let(var, value, writer.grow(type_, scope.adding((var, bound)), second))
+    inner = scope.adding((var, bound))
+    body = using(writer, writer.grow(type_, inner, second), type_, var, bound, inner)
+    return Let(var, value, body)
 
 
 def share(writer: Writer, type_: Type, scope: Scope, size: int) -> Expr | None:
@@ -118,7 +121,11 @@ def share(writer: Writer, type_: Type, scope: Scope, size: int) -> Expr | None:
     value = writer.grow(bound, scope, first)
     if not is_movable(value):
         return None
-    return writer.grow(type_, scope.adding((value, bound), (value, bound)), second)
+    inner = scope.adding((value, bound), (value, bound))
+    body = writer.grow(type_, inner, second)
+    for _ in range(2):
+        body = using(writer, body, type_, value, bound, inner)
+    return body
 
 
 def is_movable(expr: Expr) -> bool:
@@ -164,7 +171,11 @@ def match(writer: Writer, type_: Type, scope: Scope, size: int) -> Expr | None:
     sizes = draw.parts(second, len(patterns))
     clauses = []
     for (pattern, bound), part in zip(patterns, sizes, strict=True):
-        clauses.append(Clause(pattern, writer.grow(type_, scope.adding(*bound), part)))
+        inner = scope.adding(*bound)
+        body = writer.grow(type_, inner, part)
+        for each in bound[:2]:
+            body = using(writer, body, type_, *each, inner)
+        clauses.append(Clause(pattern, body))
     return Match(value, tuple(clauses), complete=draw.chance(0.8))
 
 
@@ -314,11 +325,15 @@ def new_cell(writer: Writer, type_: Type, scope: Scope, size: int) -> Expr | Non
     made = RefNew(writer.grow(content, scope, first))
     inner = scope.adding((var, RefType(content)), (var, RefType(content)))
     if writer.draw.chance(0.5):
-        return Let(var, made, writer.grow(type_, inner, second + third))
+        body = writer.grow(type_, inner, second + third)
+        return Let(var, made, using(writer, body, type_, *inner.values[-1], inner))
     swap = writer.variable(FuncType((content,), content), "swap")
     swapping = _swapping(writer, var, content, inner, second)
-    inner = inner.adding(*[(swap, FuncType((content,), content))] * 2)
-    return Let(var, made, Let(swap, swapping, writer.grow(type_, inner, third)))
+    last = inner.adding(*[(swap, FuncType((content,), content))] * 2)
+    body = writer.grow(type_, last, third)
+    for each in (last.values[-1], inner.values[-1]):
+        body = using(writer, body, type_, *each, last)
+    return Let(var, made, Let(swap, swapping, body))
 
 
 def _swapping(writer: Writer, cell: Var, content: Type, scope: Scope, size: int) -> Function:

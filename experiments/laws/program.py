@@ -15,7 +15,7 @@ from typing import Final, final
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.frontend.prelude import prelude
 from codesign.compiler.values import DataValue, Result
-from codesign.diagnostics import CodesignError
+from codesign.diagnostics import CodesignError, InternalError
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Expr, Function, GlobalVar, Var
 from codesign.ir.relay.module import ConstructorDefinition, Module, TypeDefinition
@@ -23,7 +23,8 @@ from codesign.ir.relay.type_algebra import free_type_variables
 from codesign.ir.relay.types import TensorType, TupleType, Type, TypeCall, TypeVar
 from codesign.ir.relay.visit import post_order, rewrite
 from experiments.laws.draw import Draw
-from experiments.laws.productions import PRODUCTIONS, holds_function
+from experiments.laws.productions import PRODUCTIONS
+from experiments.laws.spine import Spine
 from experiments.laws.writer import Scope, Writer
 
 _LIBRARY: Final = (
@@ -46,12 +47,18 @@ class Program:
 
 def random_program(seed: int, size: int = 40) -> Program:
     """Return the program of a seed, with about `size` nodes."""
-    found = _write(seed, size, annotates=False)
-    try:
-        infer_types(found.module)
-    except CodesignError:
-        return _write(seed, size, annotates=True)
-    return found
+    draw = Draw(seed)
+    strips = draw.chance(0.6)
+    for annotates in (False, True):
+        found = _write(seed, size, annotates=annotates)
+        candidates = [_with_fewer_annotations(found.module, draw)] if strips else []
+        for module in (*candidates, found.module):
+            try:
+                infer_types(module)
+            except CodesignError:
+                continue
+            return replace(found, module=module)
+    raise InternalError(f"the program of seed {seed} and size {size} is not well-typed")
 
 
 def _write(seed: int, size: int, *, annotates: bool) -> Program:
@@ -64,27 +71,22 @@ def _write(seed: int, size: int, *, annotates: bool) -> Program:
         MappingProxyType({name: library.functions[name] for name in _LIBRARY}),
         annotates,
     )
-    params = tuple(_boundary_type(writer) for _ in range(draw.between(1, 4)))
+    spine = Spine(writer, Scope())
+    params = tuple(spine.plain_type() for _ in range(draw.between(1, 4)))
     variables = tuple(Var(f"a{index}", each) for index, each in enumerate(params))
-    scope = Scope(tuple(zip(variables, params, strict=True)))
-    result = TupleType(tuple(_boundary_type(writer) for _ in range(draw.between(1, 3))))
-    main = Function(variables, writer.grow(result, scope, size), result)
+    spine.scope = Scope(tuple(zip(variables, params, strict=True)))
+    for part in draw.parts(size, max(3, size // 5)):
+        spine.state(part)
+    body, result = spine.close()
+    main = Function(variables, body, result)
     module = _closed(Module({"main": main, **writer.functions}, writer.data_types), library)
     args = tuple(argument(writer, each) for each in params)
-    return Program(seed, size, _with_fewer_annotations(module, draw), args)
+    return Program(seed, size, module, args)
 
 
 @cache
 def _library() -> Module:
     return prelude()
-
-
-def _boundary_type(writer: Writer) -> Type:
-    """Return a type of values that may enter and leave main."""
-    if writer.draw.chance(0.6):
-        return writer.draw.tensor_type()
-    found = writer.value_type(Scope())
-    return writer.draw.tensor_type() if holds_function(found) else found
 
 
 def _data_types(draw: Draw) -> dict[str, TypeDefinition]:
@@ -142,19 +144,10 @@ def _closed(module: Module, library: Module) -> Module:
 
 
 def _with_fewer_annotations(module: Module, draw: Draw) -> Module:
-    """Return the module with annotations left out at random where inference needs none."""
-    if draw.chance(0.4):
-        return module
+    """Return the module with annotations of its own functions left out at random."""
     own = [name for name in module.functions if name not in _library().functions]
     bare = {name: _bare(module.functions[name], draw, is_main=name == "main") for name in own}
-    found = module.with_functions({**module.functions, **bare})
-    for each in (found, module.with_main(found.main)):
-        try:
-            infer_types(each)
-        except CodesignError:
-            continue
-        return each
-    return module
+    return module.with_functions({**module.functions, **bare})
 
 
 def _bare(function: Function, draw: Draw, *, is_main: bool) -> Function:

@@ -127,7 +127,7 @@ class Writer:
         if known and (self.draw.chance(0.8) or isinstance(type_, TypeVar)):
             return self.draw.one_of(known)
         tensors = scope.tensors() if isinstance(type_, TensorType) else []
-        if isinstance(type_, TensorType) and tensors and self.draw.chance(0.6):
+        if isinstance(type_, TensorType) and tensors and self.draw.chance(0.85):
             return convert(*self.draw.one_of(tensors), type_)
         return self.introduce(type_, scope, 0)
 
@@ -188,14 +188,14 @@ class Writer:
         self.signatures[name] = type_
         return name
 
-    def value_type(self, scope: Scope, depth: int = 2) -> Type:
+    def value_type(self, scope: Scope, depth: int = 1) -> Type:
         """Return a random type of which the scope can make values."""
         draw = self.draw
         if scope.type_params and draw.chance(0.3):
             return draw.one_of(scope.type_params)
         if scope.values and draw.chance(0.3):
             return scope.some_type(draw)
-        if depth == 0 or draw.chance(0.55):
+        if depth == 0 or draw.chance(0.65):
             return draw.tensor_type()
         match draw.below(7):
             case 0 | 1:
@@ -206,7 +206,7 @@ class Writer:
             case _:
                 return self.function_type(scope, depth)
 
-    def data_type(self, scope: Scope, depth: int = 2) -> TypeCall:
+    def data_type(self, scope: Scope, depth: int = 1) -> TypeCall:
         """Return a random data type, applied to random types."""
         definition = self.draw.one_of(
             [each for each in self.data_types.values() if not each.is_extern]

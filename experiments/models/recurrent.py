@@ -29,7 +29,7 @@ def recurrent_weights(kind: str) -> Weights:
 def recurrent(kind: str, weights: Weights) -> Module:
     """Return the module: `main(x)` gives each step's state, both `(20, 1, 256)`."""
     constants = [weights[name] for name in ("wi.weight", "wi.bias", "wh.weight", "wh.bias")]
-    return program(kind, (*constants, np.arange(STEPS, dtype=np.int32).reshape(STEPS, 1, 1)))
+    return program(kind, constants)
 
 
 def sequence(seed: int = SEED) -> Array:
@@ -63,9 +63,13 @@ def characters(weights: Weights) -> Module:
             np.ascontiguousarray(hidden),
             weights["o2o.weight"],
             weights["o2o.bias"],
-            np.arange(STEPS, dtype=np.int32).reshape(STEPS, 1),
         ),
     )
+
+
+def character_inputs() -> dict[str, Array]:
+    """Return a category and a first letter, one-hot."""
+    return {"category": one_hot(3, CATEGORIES), "letter": one_hot(7, LETTERS)}
 
 
 def one_hot(index: int, length: int) -> Array:

@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from codesign.compiler.values import DataValue, Result
+from codesign.compiler.values import Result
 from codesign.dtypes import Array
+from codesign.ir.executable.values import DataValue
 from codesign.ir.relay.module import Module
 from experiments.models.network import Weights, linear_weights, program
 from experiments.models.trees import Binary, Dependency

@@ -13,6 +13,7 @@ from codesign.compiler.quantization import Quantized, Sample, quantize
 from codesign.dtypes import Array
 from codesign.ir.executable.executable import Executable
 from codesign.ir.relay.module import Module
+from codesign.sim.cycle import program_cycles
 from experiments.road.devices import Say
 from experiments.road.subject import Subject
 from host_runtime.session import Session
@@ -84,7 +85,13 @@ def compile_accel(
         A layer does not fit the configuration.
     """
     say("compiling int8 for the accelerator")
-    return driver.compile(quantized, target="accel", config=config, outputs=_outputs(subject))
+    return driver.compile(
+        quantized,
+        target="accel",
+        config=config,
+        outputs=_outputs(subject),
+        clock=program_cycles,
+    )
 
 
 def _outputs(subject: Subject) -> tuple[str, ...]:

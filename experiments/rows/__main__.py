@@ -16,7 +16,18 @@ from experiments.rows.demo_time import road_demo
 from experiments.rows.fpga import accel_bitstream, accel_board, accel_estimate
 from experiments.rows.gpu import gpu_planted, gpu_ptxas, gpu_simt
 from experiments.rows.measurement import CONSOLE, Measurement
+from experiments.rows.relay_calls import relay_call, relay_compile
+from experiments.rows.relay_laws import relay_laws, relay_roundtrip
+from experiments.rows.relay_models import relay_rnn, relay_treelstm
 from experiments.rows.road import road_bitexact, road_cycles, road_fp32, road_top1
+from experiments.rows.study_compiler import (
+    study_mobilenet,
+    study_r18_ideal,
+    study_r18_layers,
+    study_r18_real,
+    study_tile_time,
+)
+from experiments.rows.training import relay_train
 
 ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
     {
@@ -26,6 +37,10 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "road-top1": road_top1,
         "road-demo": road_demo,
         "road-cpu": road_cpu,
+        "relay-call": relay_call,
+        "relay-compile": relay_compile,
+        "relay-treelstm": relay_treelstm,
+        "relay-rnn": relay_rnn,
         "accel-values": accel_values,
         "accel-cycles": accel_cycles,
         "accel-gemm": accel_gemm,
@@ -40,6 +55,14 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "gpu-simt": gpu_simt,
         "gpu-ptxas": gpu_ptxas,
         "gpu-planted": gpu_planted,
+        "study-r18-ideal": study_r18_ideal,
+        "study-r18-real": study_r18_real,
+        "study-r18-layers": study_r18_layers,
+        "study-mobilenet": study_mobilenet,
+        "study-tile-time": study_tile_time,
+        "relay-roundtrip": relay_roundtrip,
+        "relay-laws": relay_laws,
+        "relay-train": relay_train,
     }
 )
 

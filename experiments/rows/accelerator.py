@@ -59,7 +59,8 @@ def _campaign() -> Tally:
     found = campaign(chosen, PROGRAMS, SEED, lambda line: CONSOLE.print(line, markup=False))
     CONSOLE.print(
         f"{found.configurations} configurations, {found.programs} programs, {found.runs} runs, "
-        f"{found.cycles:,} cycles"
+        f"{found.cycles:,} cycles; {found.differing_programs} programs differ, cycles and counters "
+        f"are {found.distance} off"
     )
     return found
 

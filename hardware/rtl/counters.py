@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Signal, Value, unsigned
+from amaranth.hdl import Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -60,8 +60,8 @@ class PerformanceCounters(wiring.Component):
             if not isinstance(amount, Const):
                 with m.If(self.clear):
                     m.d.sync += count_r.eq(0)
-                with m.Elif(self.running & amount.any()):
-                    m.d.sync += count_r.eq(count_r + amount)
+                with m.Else():
+                    m.d.sync += count_r.eq(count_r + Mux(self.running, amount, 0))
             m.d.comb += self.values[index].eq(count_r << shift)
         return m
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
@@ -27,6 +29,24 @@ class Phase(enum.Enum, shape=unsigned(2)):
     LEFT = 1
     RIGHT = 2
     BOTTOM = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """Registers that say where the walk is; `y_last` is combinational.
+
+    `pad` and `size` are those of the box. `x` counts tiles of a run, `y` rows of the phase, `z`
+    planes. `skip`: a gap lies before the next tile.
+    """
+
+    pad: data.View
+    size: data.View
+    phase: Signal
+    skip: Signal
+    x: Signal
+    y: Signal
+    z: Signal
+    y_last: Signal
 
 
 class PaddingWalker(wiring.Component):
@@ -62,119 +82,123 @@ class PaddingWalker(wiring.Component):
     def elaborate(self, _platform: object) -> Module:
         m = Module()
         extent, bits = extent_bits(self._config), self._tile_bits
-        pad_r = Signal(self.pad.shape(), reset_less=True)
-        size_r = Signal(self.size.shape(), reset_less=True)
         gap_r, next_r = Signal(bits, reset_less=True), Signal(bits, reset_less=True)
-        skip_r = Signal(reset_less=True)
         width_r = Signal(extent + 2, reset_less=True)
-        phase_r = Signal(Phase, reset_less=True)
-        x_r, y_r = Signal(extent + 2, reset_less=True), Signal(extent, reset_less=True)
-        z_r = Signal(extent, reset_less=True)
-        x_last, y_last = Signal(), Signal()
-        m.d.comb += self.tile.eq(next_r + Mux(skip_r, gap_r, 0))
-        with m.Switch(phase_r):
+        x_last = Signal()
+        place = _Place(
+            pad=Signal(self.pad.shape(), name="pad_r", reset_less=True),
+            size=Signal(self.size.shape(), name="size_r", reset_less=True),
+            phase=Signal(Phase, name="phase_r", reset_less=True),
+            skip=Signal(name="skip_r", reset_less=True),
+            x=Signal(extent + 2, name="x_r", reset_less=True),
+            y=Signal(extent, name="y_r", reset_less=True),
+            z=Signal(extent, name="z_r", reset_less=True),
+            y_last=Signal(name="y_last"),
+        )
+        m.d.comb += self.tile.eq(next_r + Mux(place.skip, gap_r, 0))
+        with m.Switch(place.phase):
             for phase, x_count, y_count in (
-                (Phase.TOP, width_r, pad_r[TOP]),
-                (Phase.LEFT, pad_r[LEFT], size_r[1] + 1),
-                (Phase.RIGHT, pad_r[RIGHT], size_r[1] + 1),
-                (Phase.BOTTOM, width_r, pad_r[BOTTOM]),
+                (Phase.TOP, width_r, place.pad[TOP]),
+                (Phase.LEFT, place.pad[LEFT], place.size[1] + 1),
+                (Phase.RIGHT, place.pad[RIGHT], place.size[1] + 1),
+                (Phase.BOTTOM, width_r, place.pad[BOTTOM]),
             ):
                 with m.Case(phase):
-                    m.d.comb += [x_last.eq(x_r + 1 == x_count), y_last.eq(y_r + 1 == y_count)]
+                    m.d.comb += [
+                        x_last.eq(place.x + 1 == x_count),
+                        place.y_last.eq(place.y + 1 == y_count),
+                    ]
         with m.If(self.take):
             sides = (self.pad[LEFT] != 0) | (self.pad[RIGHT] != 0)
             rows, row = self.size[1] + 1, self.size[2] + 1
             m.d.sync += [
-                pad_r.eq(self.pad),
-                size_r.eq(self.size),
+                place.pad.eq(self.pad),
+                place.size.eq(self.size),
                 next_r.eq(self.sram),
                 width_r.eq(self.pad[LEFT] + row + self.pad[RIGHT]),
                 gap_r.eq(Mux(sides, row, rows * row)),
-                *(each.eq(0) for each in (x_r, y_r, z_r)),
+                *(each.eq(0) for each in (place.x, place.y, place.z)),
             ]
-            self._enter_plane(m, self.pad, phase_r, skip_r, pending=False)
+            self._enter_plane(m, place, self.pad, pending=False)
         with m.Elif(self.step):
-            m.d.sync += [next_r.eq(self.tile + 1), skip_r.eq(0), x_r.eq(x_r + 1)]
+            m.d.sync += [next_r.eq(self.tile + 1), place.skip.eq(0), place.x.eq(place.x + 1)]
         with m.If(x_last & ~self.take):
-            self._next_run(m, pad_r, size_r, phase_r, skip_r, (x_r, y_r, z_r), y_last)
+            self._leave_run(m, place)
         return m
 
-    def _next_run(
-        self,
-        m: Module,
-        pad: data.View,
-        size: data.View,
-        phase: Signal,
-        skip: Signal,
-        counts: tuple[Signal, Signal, Signal],
-        y_last: Signal,
-    ) -> None:
-        """Leave a run at its last tile; `x_last` holds."""
-        x, y, z = counts
-        to_plane, gap_pending, row_done = Signal(), Signal(), Signal()
+    def _leave_run(self, m: Module, place: _Place) -> None:
+        """Go on behind the last tile of a run: within the phase, the row, or to the next plane."""
+        row_done, plane_done, gap_pending = Signal(), Signal(), Signal()
         with m.If(self.step):
-            m.d.sync += x.eq(0)
-        with m.Switch(phase):
+            m.d.sync += place.x.eq(0)
+        with m.Switch(place.phase):
             with m.Case(Phase.TOP):
-                m.d.comb += [gap_pending.eq(1), to_plane.eq(0)]
-                with m.If(y_last):
-                    with m.If(self.step):
-                        m.d.sync += y.eq(0)
-                    with m.If(pad[LEFT] != 0):
-                        self._go(m, phase, skip, Phase.LEFT, 0)
-                    with m.Elif(pad[RIGHT] != 0):
-                        self._go(m, phase, skip, Phase.RIGHT, 1)
-                    with m.Elif(pad[BOTTOM] != 0):
-                        self._go(m, phase, skip, Phase.BOTTOM, 1)
-                    with m.Else():
-                        m.d.comb += to_plane.eq(1)
+                m.d.comb += gap_pending.eq(1)
+                with m.If(place.y_last):
+                    self._leave_top(m, place, plane_done)
                 with m.Elif(self.step):
-                    m.d.sync += y.eq(y + 1)
+                    m.d.sync += place.y.eq(place.y + 1)
             with m.Case(Phase.LEFT):
                 m.d.comb += gap_pending.eq(1)
-                with m.If(pad[RIGHT] != 0):
-                    self._go(m, phase, skip, Phase.RIGHT, 1)
+                with m.If(place.pad[RIGHT] != 0):
+                    self._go(m, place, Phase.RIGHT, 1)
                 with m.Else():
                     m.d.comb += row_done.eq(1)
             with m.Case(Phase.RIGHT):
                 m.d.comb += row_done.eq(1)
             with m.Case(Phase.BOTTOM):
-                with m.If(y_last):
-                    m.d.comb += to_plane.eq(1)
+                with m.If(place.y_last):
+                    m.d.comb += plane_done.eq(1)
                 with m.Elif(self.step):
-                    m.d.sync += y.eq(y + 1)
+                    m.d.sync += place.y.eq(place.y + 1)
         with m.If(row_done):
-            with m.If(~y_last):
-                with m.If(self.step):
-                    m.d.sync += y.eq(y + 1)
-                with m.If(pad[LEFT] != 0):
-                    self._go(m, phase, skip, Phase.LEFT, gap_pending)
-                with m.Else():
-                    self._go(m, phase, skip, Phase.RIGHT, 1)
-            with m.Elif(pad[BOTTOM] != 0):
-                with m.If(self.step):
-                    m.d.sync += y.eq(0)
-                self._go(m, phase, skip, Phase.BOTTOM, gap_pending)
-            with m.Else():
-                m.d.comb += to_plane.eq(1)
-        with m.If(to_plane):
-            m.d.comb += self.last.eq(z == size[0])
+            self._leave_row(m, place, plane_done, gap_pending)
+        with m.If(plane_done):
+            m.d.comb += self.last.eq(place.z == place.size[0])
             with m.If(self.step):
-                m.d.sync += [y.eq(0), z.eq(z + 1)]
-                self._enter_plane(m, pad, phase, skip, pending=gap_pending)
+                m.d.sync += [place.y.eq(0), place.z.eq(place.z + 1)]
+                self._enter_plane(m, place, place.pad, pending=gap_pending)
 
-    def _go(self, m: Module, phase: Signal, skip: Signal, to: Phase, gap: object) -> None:
+    def _leave_top(self, m: Module, place: _Place, plane_done: Signal) -> None:
+        """Go to the first padding below the whole rows on top."""
         with m.If(self.step):
-            m.d.sync += [phase.eq(to), skip.eq(gap)]
-
-    def _enter_plane(
-        self, m: Module, pad: data.View, phase: Signal, skip: Signal, *, pending: object
-    ) -> None:
-        with m.If(pad[TOP] != 0):
-            m.d.sync += [phase.eq(Phase.TOP), skip.eq(pending)]
-        with m.Elif(pad[LEFT] != 0):
-            m.d.sync += [phase.eq(Phase.LEFT), skip.eq(pending)]
-        with m.Elif(pad[RIGHT] != 0):
-            m.d.sync += [phase.eq(Phase.RIGHT), skip.eq(1)]
+            m.d.sync += place.y.eq(0)
+        with m.If(place.pad[LEFT] != 0):
+            self._go(m, place, Phase.LEFT, 0)
+        with m.Elif(place.pad[RIGHT] != 0):
+            self._go(m, place, Phase.RIGHT, 1)
+        with m.Elif(place.pad[BOTTOM] != 0):
+            self._go(m, place, Phase.BOTTOM, 1)
         with m.Else():
-            m.d.sync += [phase.eq(Phase.BOTTOM), skip.eq(1)]
+            m.d.comb += plane_done.eq(1)
+
+    def _leave_row(self, m: Module, place: _Place, plane_done: Signal, gap_pending: Signal) -> None:
+        """Go from the sides of a row of data to the next row's, or below the rows."""
+        with m.If(~place.y_last):
+            with m.If(self.step):
+                m.d.sync += place.y.eq(place.y + 1)
+            with m.If(place.pad[LEFT] != 0):
+                self._go(m, place, Phase.LEFT, gap_pending)
+            with m.Else():
+                self._go(m, place, Phase.RIGHT, 1)
+        with m.Elif(place.pad[BOTTOM] != 0):
+            with m.If(self.step):
+                m.d.sync += place.y.eq(0)
+            self._go(m, place, Phase.BOTTOM, gap_pending)
+        with m.Else():
+            m.d.comb += plane_done.eq(1)
+
+    def _go(self, m: Module, place: _Place, to: Phase, gap: object) -> None:
+        with m.If(self.step):
+            m.d.sync += [place.phase.eq(to), place.skip.eq(gap)]
+
+    def _enter_plane(self, m: Module, place: _Place, pad: data.View, *, pending: object) -> None:
+        for phase, count, gap in (
+            (Phase.TOP, pad[TOP], pending),
+            (Phase.LEFT, pad[LEFT], pending),
+            (Phase.RIGHT, pad[RIGHT], 1),
+        ):
+            with m.If(count != 0) if phase is Phase.TOP else m.Elif(count != 0):
+                m.d.sync += [place.phase.eq(phase), place.skip.eq(gap)]
+        with m.Else():
+            m.d.sync += [place.phase.eq(Phase.BOTTOM), place.skip.eq(1)]

@@ -127,11 +127,11 @@ class Registers(wiring.Component):
             m.d.sync += self.axil_bvalid.eq(1)
         with m.If(answered):
             m.d.sync += [self.axil_bvalid.eq(0), addressed_r.eq(0), given_r.eq(0)]
-        for name, register in self._writable().items():
-            at = OFFSETS[name] >> 2
-            with m.If(write & (offset_r[2:] == at)):
-                bits = mask_r[: len(register)]
-                m.d.sync += register.eq((register & ~bits) | (word_r & bits))
+        with m.If(write), m.Switch(offset_r[2:]):
+            for name, register in self._writable().items():
+                with m.Case(OFFSETS[name] >> 2):
+                    bits = mask_r[: len(register)]
+                    m.d.sync += register.eq((register & ~bits) | (word_r & bits))
         control = write & (offset_r[2:] == OFFSETS["control"] >> 2) & mask_r[0]
         m.d.comb += [
             self.start.eq(control & word_r[Control.START.bit_length() - 1]),

@@ -12,6 +12,10 @@ from hardware.rtl.arm import Arm
 MODULE = "accel_scratchpad"
 """The module of scratchpad.sv."""
 
+NO_COLLISIONS = {"no_rw_check": 1}
+"""Attributes of a memory that is never read where it is written in the same cycle: tokens stand
+between a load and who reads what it brings, so synthesis need not promise the old tile."""
+
 PADDED = (Memory.INP, Memory.VEC)
 """Scratchpads that padding tiles are written to; legal programs pad no other."""
 
@@ -46,7 +50,7 @@ class Scratchpad(wiring.Component):
     Timing
     ------
     The tile is on `read_<i>_data` one cycle after its index. A read in the cycle of a write to the
-    same tile gets the old tile.
+    same tile gets anything: the simulation arm inverts the tile, so that programs would show it.
     """
 
     def __init__(
@@ -85,7 +89,10 @@ class Scratchpad(wiring.Component):
         config, which = self._config, self._which
         granules = self._granules()
         m.submodules.tiles = tiles = memory.Memory(
-            shape=unsigned(config.tile_bits(which)), depth=config.depth(which), init=[]
+            shape=unsigned(config.tile_bits(which)),
+            depth=config.depth(which),
+            init=[],
+            attrs=NO_COLLISIONS,
         )
         write = tiles.write_port(granularity=self._granule_bits())
         m.d.comb += [

@@ -1,5 +1,6 @@
 // A scratchpad for simulation: the meaning and latency of scratchpad.py, with one write in place of
-// one for each granule.
+// one for each granule. Where a tile is read while it is written, which no program with the right
+// tokens does and synthesis gives no promise about, the tile comes out with all bits inverted.
 module accel_scratchpad #(
     parameter int DEPTH = 2,
     parameter int INDEX_BITS = 1,
@@ -25,7 +26,9 @@ module accel_scratchpad #(
     if (read_en != '0)
       for (int port = 0; port < READERS; port++)
         if (read_en[port])
-          read_data[port*TILE_BITS+:TILE_BITS] <= tiles[read_tile[port*INDEX_BITS+:INDEX_BITS]];
+          read_data[port*TILE_BITS+:TILE_BITS] <=
+              write_en && write_tile == read_tile[port*INDEX_BITS+:INDEX_BITS]
+              ? ~tiles[write_tile] : tiles[read_tile[port*INDEX_BITS+:INDEX_BITS]];
     if (write_en) begin
       if (padding) tiles[write_tile] <= pad;
       else tiles[write_tile][write_beat*GRANULE_BITS+:GRANULE_BITS] <= write_data;

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from codesign.accel.config import LOADABLE, AccelConfig, Memory
 from hardware.rtl.arm import Arm
-from hardware.rtl.scratchpad import load_write_layout
+from hardware.rtl.scratchpad import NO_COLLISIONS, load_write_layout
 from hardware.rtl.vector_lanes import result_bits
 
 MODULE = "accel_tables"
@@ -77,7 +77,7 @@ class Tables(wiring.Component):
     def _memory(self, m: Module, mine: Value) -> None:
         config = self._config
         m.submodules.tables = tables = memory.Memory(
-            shape=unsigned(config.inp_bits), depth=config.lut_depth, init=[]
+            shape=unsigned(config.inp_bits), depth=config.lut_depth, init=[], attrs=NO_COLLISIONS
         )
         write = tables.write_port()
         m.d.comb += [

@@ -18,6 +18,7 @@ from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
 from codesign.ops.filled import FilledAttrs, FullAttrs
 from codesign.ops.layout_transform import LayoutTransformAttrs
 from codesign.ops.like import ReshapeLikeAttrs
+from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
 from codesign.ops.one_hot import OneHotAttrs
 from codesign.ops.table import OPERATORS, call
 
@@ -133,3 +134,22 @@ def test_layouts_that_do_not_fit_are_refused(
     attrs = LayoutTransformAttrs(src_layout=source, dst_layout=target)
     with pytest.raises(CodesignError, match=message):
         _type("layout_transform", _tensor(*shape), attrs=attrs)
+
+
+@pytest.mark.parametrize(("a", "b"), [(False, True), (True, True), (False, False), (True, False)])
+def test_batch_matmul_multiplies_each_sample(a: bool, b: bool) -> None:
+    rng = np.random.default_rng(2)
+    left, right = rng.integers(-9, 9, (1, 2, 4)), rng.integers(-9, 9, (3, 4, 5))
+    attrs = BatchMatmulAttrs(transpose_a=a, transpose_b=b)
+    lhs = np.moveaxis(left, 1, 2) if a else left
+    rhs = np.moveaxis(right, 1, 2) if b else right
+    found = _value("nn.batch_matmul", lhs, rhs, attrs)
+    np.testing.assert_array_equal(found, [left[0] @ each for each in right])
+
+
+def test_batch_matmul_takes_an_unknown_batch_and_refuses_lengths_that_differ() -> None:
+    attrs = BatchMatmulAttrs()
+    wanted = _tensor(UNKNOWN, 2, 5)
+    assert _type("nn.batch_matmul", _tensor(UNKNOWN, 2, 4), _tensor(1, 5, 4), attrs=attrs) == wanted
+    with pytest.raises(CodesignError, match="reduces over axes of different length"):
+        _type("nn.batch_matmul", _tensor(1, 2, 4), _tensor(1, 4, 5), attrs=attrs)

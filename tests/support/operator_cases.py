@@ -21,10 +21,18 @@ from codesign.ops.image.resize2d import ResizeAttrs
 from codesign.ops.layout_transform import LayoutTransformAttrs
 from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.activations import HardSigmoidAttrs, LeakyReluAttrs
+from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
 from codesign.ops.nn.batch_norm import BatchNormAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.conv2d_transpose import Conv2DTransposeAttrs
+from codesign.ops.nn.dropout import DropoutAttrs
+from codesign.ops.nn.normalization import (
+    GroupNormAttrs,
+    InstanceNormAttrs,
+    L2NormalizeAttrs,
+    LayerNormAttrs,
+)
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.one_hot import OneHotAttrs
@@ -336,6 +344,17 @@ def _rows_of_shares(rng: Rng) -> Case:
     return Case((np.asarray(predictions), np.asarray(targets)))
 
 
+def _batch_matmul(rng: Rng) -> Case:
+    (left, right), (a, b) = rng.choice([[1, 3], [3, 1], [3, 3]]), rng.integers(0, 2, 2)
+    lhs = floats(rng, left, 4, 2) if a else floats(rng, left, 2, 4)
+    rhs = floats(rng, right, 5, 4) if b else floats(rng, right, 4, 5)
+    return Case((lhs, rhs), BatchMatmulAttrs(transpose_a=bool(a), transpose_b=bool(b)))
+
+
+def _normalization(attrs: Attrs) -> Callable[[Rng], Case]:
+    return lambda rng: Case((floats(rng, 2, 4, 3), floats(rng, 4), floats(rng, 4)), attrs)
+
+
 def _fixed(attrs: Attrs | None, *shapes: tuple[int, ...]) -> Callable[[Rng], Case]:
     return lambda rng: Case(tuple(floats(rng, *shape) for shape in shapes), attrs)
 
@@ -389,8 +408,14 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "nn.conv2d_transpose": _conv2d_transpose,
     "nn.dense": _fixed(None, (2, 3, 4), (5, 4)),
     "nn.matmul": _matmul,
+    "nn.batch_matmul": _batch_matmul,
     "nn.bias_add": _fixed(BiasAddAttrs(axis=-2), (2, 3, 4), (3,)),
     "nn.batch_norm": _batch_norm,
+    "nn.layer_norm": _normalization(LayerNormAttrs(axis=1, epsilon=1e-3)),
+    "nn.instance_norm": _normalization(InstanceNormAttrs(axis=-2, epsilon=1e-3)),
+    "nn.group_norm": _normalization(GroupNormAttrs(num_groups=2, epsilon=1e-3)),
+    "nn.l2_normalize": _fixed(L2NormalizeAttrs(epsilon=1e-3, axis=(1,)), (2, 4, 3)),
+    "nn.dropout": _fixed(DropoutAttrs(rate=0.25), (2, 3)),
     "nn.max_pool2d": _pool,
     "nn.avg_pool2d": _pool,
     "nn.global_avg_pool2d": _fixed(None, (2, 3, 4, 5)),

@@ -39,3 +39,49 @@ def callees(module: Module, name: str) -> list[str]:
         for node in post_order(module.functions[name])
         if isinstance(node, GlobalVar) and node.name in module.functions
     ]
+
+
+def without_unreached(module: Module, entries: tuple[str, ...] = ("main",)) -> Module:
+    """Return the module with the functions that the entries reach; itself where that is all.
+
+    A module without one of the entries is a library: everything stays.
+    """
+    if not all(entry in module.functions for entry in entries):
+        return module
+    reached: set[str] = set()
+    pending = list(entries)
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending += callees(module, name)
+    if len(reached) == len(module.functions):
+        return module
+    return module.with_functions(
+        {name: each for name, each in module.functions.items() if name in reached}
+    )
+
+
+def recursive_functions(module: Module) -> set[str]:
+    """Return the names of functions that call themselves, also through others.
+
+    Strongly connected components by two searches: in the order of finishing, then backwards.
+    """
+    order = callees_first(module)
+    names = {function: name for name, function in module.functions.items()}
+    below = {name: callees(module, name) for name in module.functions}
+    callers: dict[str, list[str]] = {name: [] for name in module.functions}
+    for name, each in below.items():
+        for callee in each:
+            callers[callee].append(name)
+    group: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    for root in (names[function] for function in reversed(order)):
+        pending = [root]
+        while pending:
+            name = pending.pop()
+            if name not in group:
+                group[name] = root
+                sizes[root] = sizes.get(root, 0) + 1
+                pending += callers[name]
+    return {name for name in below if sizes[group[name]] > 1 or name in below[name]}

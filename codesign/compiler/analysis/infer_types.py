@@ -8,7 +8,9 @@ mistakes of a module are collected into one error.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, assert_never, final
 
 from codesign.compiler.analysis.call_order import callees_first
@@ -69,6 +71,9 @@ from codesign.ops.table import operator
 
 _CONDITION: Final = TensorType((), DType.BOOL)
 
+_RECENT: Final[deque[tuple[Module, Mapping[Expr, Type]]]] = deque(maxlen=2)
+"""The last modules and their types: modules never change, and passes ask for the same one."""
+
 
 def infer_types(module: Module) -> Mapping[Expr, Type]:
     """Return the type of every expression of every function; operators themselves have none.
@@ -78,11 +83,17 @@ def infer_types(module: Module) -> Mapping[Expr, Type]:
     CodesignError
         All mistakes of the module together.
     """
+    for index, (known, types) in enumerate(_RECENT):
+        if known is module:
+            _RECENT.rotate(-1 if index == 0 else 0)
+            return types
     inference = _Inference(module)
     inference.mistakes.extend(data_type_mistakes(module))
     for function in callees_first(module):
         inference.infer(function)
-    return inference.finish()
+    found = MappingProxyType(inference.finish())
+    _RECENT.append((module, found))
+    return found
 
 
 def infer_expression(expr: Expr, types: Mapping[Var, Type] | None = None) -> Mapping[Expr, Type]:
@@ -125,7 +136,7 @@ class _Inference:
             if self._unifier.queue:
                 self._work_off()
 
-    def finish(self) -> Mapping[Expr, Type]:
+    def finish(self) -> dict[Expr, Type]:
         """Solve what is left; return the types, or raise every mistake."""
         self._work_off()
         for each in self._constraints:

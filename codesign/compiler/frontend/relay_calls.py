@@ -7,7 +7,7 @@ from typing import Final
 
 from codesign.compiler.frontend.relay_dialect import (
     FOREIGN,
-    field_of_batch_norm,
+    field_of_result,
     in_our_words,
 )
 from codesign.compiler.frontend.relay_lexer import Token
@@ -61,8 +61,8 @@ def operator_call(
 
 
 def project(value: Expr, index: int, span: Span) -> Expr:
-    """Return a field of a tuple; of TVM's batch_norm, which gives three, the one that is meant."""
-    return field_of_batch_norm(value, index) or Project(value, index, span)
+    """Return a field of a tuple; of what gives several there, the one that is meant."""
+    return field_of_result(value, index) or Project(value, index, span)
 
 
 def _attrs(callee: OpRef, values: Mapping[str, object], span: Span) -> Attrs | None:

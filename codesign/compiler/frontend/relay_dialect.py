@@ -5,7 +5,8 @@
     nn.max_pool2d(…, padding=[1, 1])                                    padding of 1 or 2 numbers
     reshape(…, newshape=[0, -1])                                        0 copies a length
     nn.batch_norm(…, scale=False).0                                     gives three results there
-    nn.batch_flatten  nn.dropout                                        read as what they mean
+    nn.dropout(…).0                                                     gives two results there
+    nn.batch_flatten                                                    read as what it means
 
 Attributes with another value than the one that we compute with are refused. Where a shape is needed
 it is that of the annotated variables.
@@ -23,7 +24,7 @@ from codesign.compiler.analysis.infer_types import infer_expression
 from codesign.compiler.frontend.token_stream import mistake
 from codesign.diagnostics import CodesignError, Span
 from codesign.dtypes import DType
-from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Tuple, Var
+from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Var
 from codesign.ir.relay.types import TensorType
 from codesign.ops.reshape import ReshapeAttrs
 
@@ -123,11 +124,16 @@ def _scaled_and_centred(args: Args, kept: dict[str, object], span: Span) -> Args
     return tuple(parts)
 
 
-def field_of_batch_norm(value: Expr, index: int) -> Expr | None:
-    """Return the field of what TVM's nn.batch_norm gives: result, mean, variance; else None."""
+def field_of_result(value: Expr, index: int) -> Expr | None:
+    """Return the field of what TVM's operator gives and ours does not, else None.
+
+    nn.batch_norm gives result, mean and variance there; nn.dropout result and mask.
+    """
     match value:
         case Call(OpRef("nn.batch_norm"), (_, _, _, mean, variance)) if index < 3:
             return (value, mean, variance)[index]
+        case Call(OpRef("nn.dropout")) if index == 0:
+            return value
         case _:
             return None
 
@@ -150,12 +156,6 @@ def _batch_flatten(args: Args, values: Values, span: Span) -> Expr:
     return Call(OpRef("reshape", span), args, attrs, span)
 
 
-def _dropout(args: Args, values: Values, span: Span) -> Expr:
-    """Return a tuple of the data alone: at inference the mask has no meaning."""
-    _expect("nn.dropout", args, 1, values, ("rate",), span)
-    return Tuple(args, span)
-
-
 def _expect(
     name: str, args: Args, count: int, values: Values, known: tuple[str, ...], span: Span
 ) -> None:
@@ -168,6 +168,5 @@ def _expect(
 
 FOREIGN: Final[Mapping[str, Callable[[Args, Values, Span], Expr]]] = {
     "nn.batch_flatten": _batch_flatten,
-    "nn.dropout": _dropout,
 }
 """Operators of TVM that are read as something else."""

@@ -62,7 +62,7 @@ def first_order(
         if not isinstance(node, Var | Constant | Call | Tuple | Project | OpRef):
             raise refusal(node)
     reverse = _Reverse(params, body, tuple(params[each] for each in chosen))
-    return Function(params, Tuple((body, Tuple(reverse.gradients()))))
+    return Function(params, Tuple((body, Tuple(reverse.gradients()))), attributes={"Inline": 1})
 
 
 @final

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from codesign.compiler.analysis.call_order import callees
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.gradient.first_order import first_order
 from codesign.compiler.gradient.higher_order import higher_order
@@ -28,7 +29,8 @@ def gradient(
 ) -> Module:
     """Return the module with one more function, which gives value and gradient of `@function`.
 
-    It is `@name`, else `@<function>_gradient`, and takes what `@function` takes:
+    It is `@name`, else `@<function>_gradient`; under the name of `@function`, which nothing else
+    may call then, it takes its place. It takes what `@function` takes:
     `fn (params) -> (value, (gradient of each of the named parameters))`, of all where none are
     named. A gradient has the type of its parameter, and so have the gradients of tuples and values
     of data types; that of integers is zero. A value that is not one number is differentiated as the
@@ -53,7 +55,9 @@ def gradient(
         raise CodesignError(Problem(what=what, span=found.span, help=advice))
     chosen = _chosen(function, found, parameters)
     target = name or f"{function}_gradient"
-    if target in module.functions:
+    if target == function:
+        _check_unused(function, module)
+    elif target in module.functions:
         raise CodesignError.of(f"the module has a function @{target} already", help="give a name")
     types = infer_types(module)
     _check_result(function, found, types, module)
@@ -64,6 +68,13 @@ def gradient(
         lifted, result = higher_order(function, module, types, chosen)
         return lifted.with_functions({**lifted.functions, target: result})
     raise ValueError(f"mode must be first_order or higher_order, not {mode!r}")
+
+
+def _check_unused(name: str, module: Module) -> None:
+    users = [each for each in module.functions if each != name and name in callees(module, each)]
+    if users:
+        what = f"@{name} cannot give its name to its gradient"
+        raise CodesignError.of(what, found=f"@{users[0]} calls it", help="give another name")
 
 
 def _check_result(

@@ -1,7 +1,11 @@
-"""A function as a graph: lets, and calls of functions that do not call themselves, are unfolded."""
+"""A function as a graph: lets and calls are unfolded, also of functions that are values.
+
+A function that calls itself has no graph.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import final
 
 from codesign.diagnostics import CodesignError, Problem
@@ -40,6 +44,8 @@ class _Unfolding:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._open: list[Function] = []
+        self._closures: dict[Function, tuple[Function, dict[Expr, Expr]]] = {}
+        """The function, and what is known where it stands, of a function as a value."""
 
     def evaluate(self, root: Expr, known: dict[Expr, Expr]) -> Expr:
         stack = [root]
@@ -73,28 +79,39 @@ class _Unfolding:
                 if isinstance(value, Tuple):
                     return value.fields[expr.index]
                 return with_children(expr, (value,))
+            case Function():
+                closure = replace(expr)
+                self._closures[closure] = (expr, known)
+                return closure
             case _:
                 return expr
 
     def _call(self, call: Call, known: dict[Expr, Expr]) -> Expr:
-        callee = call.callee
-        if isinstance(callee, GlobalVar):
-            callee = self._module.functions.get(callee.name, callee)
-        if not isinstance(callee, Function):
-            raise refusal(call)
+        callee, outside = self._callee(call, known[call.callee])
         if callee in self._open:
             raise refusal(call, "a function that calls itself")
         self._open.append(callee)
         args = (known[each] for each in call.args)
-        result = self.evaluate(callee.body, dict(zip(callee.params, args, strict=True)))
+        inside = dict(outside)
+        inside.update(zip(callee.params, args, strict=True))
+        result = self.evaluate(callee.body, inside)
         self._open.pop()
         return result
+
+    def _callee(self, call: Call, callee: Expr) -> tuple[Function, dict[Expr, Expr]]:
+        if isinstance(callee, GlobalVar):
+            return self._module.functions[callee.name], {}
+        if isinstance(callee, Function):
+            return self._closures[callee]
+        raise refusal(call)
 
 
 def _operands(expr: Expr) -> tuple[Expr, ...]:
     match expr:
-        case Call():
-            return expr.args
+        case Call(OpRef(), args):
+            return args
+        case Call(callee, args):
+            return (callee, *args)
         case Let():
             return (expr.value,)
         case Tuple():

@@ -77,32 +77,37 @@ def _twins(
 ) -> dict[str, str]:
     """Return a name for the lifted twin of each function that is reached and changes."""
     reached = _reached(module, name)
-    changed = {name}
-    changed |= {each for each in reached if _has_gradient(module.functions[each], types, lifted)}
-    while True:
-        more = {
-            each
-            for each in reached
-            if each not in changed and not changed.isdisjoint(callees(module, each))
-        }
-        if not more:
-            break
-        changed |= more
+    callers: dict[str, list[str]] = {}
+    for each, called in reached.items():
+        for callee in called:
+            callers.setdefault(callee, []).append(each)
+    waiting = [name]
+    waiting += [each for each in reached if _has_gradient(module.functions[each], types, lifted)]
+    changed: set[str] = set()
+    while waiting:
+        each = waiting.pop()
+        if each not in changed:
+            changed.add(each)
+            waiting += callers.get(each, [])
+    taken = set(module.functions)
     names: dict[str, str] = {}
     for each in reached:
         if each in changed:
-            names[each] = fresh_name(each + _SUFFIX, (*module.functions, *names.values()))
+            names[each] = fresh_name(each + _SUFFIX, taken)
+            taken.add(names[each])
     return names
 
 
-def _reached(module: Module, name: str) -> list[str]:
-    reached, waiting = {name: None}, [name]
+def _reached(module: Module, name: str) -> dict[str, list[str]]:
+    """Return the functions that are reached from one, each with those that it mentions."""
+    reached: dict[str, list[str]] = {}
+    waiting = [name]
     while waiting:
-        for callee in callees(module, waiting.pop()):
-            if callee not in reached:
-                reached[callee] = None
-                waiting.append(callee)
-    return list(reached)
+        each = waiting.pop()
+        if each not in reached:
+            reached[each] = callees(module, each)
+            waiting += reached[each]
+    return reached
 
 
 def _has_gradient(function: Function, types: Mapping[Expr, Type], lifted: LiftedTypes) -> bool:

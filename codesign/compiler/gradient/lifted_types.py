@@ -20,7 +20,7 @@ _SUFFIX: Final = "_reverse"
 
 def fresh_name(name: str, taken: Iterable[str]) -> str:
     """Return the name, with a number where it is taken."""
-    known = set(taken)
+    known = taken if isinstance(taken, set) else set(taken)
     if name not in known:
         return name
     return next(each for n in range(1, len(known) + 2) if (each := f"{name}{n}") not in known)

@@ -13,7 +13,7 @@ from typing import Final, final
 
 import numpy as np
 
-from codesign.compiler.lower import shaping
+from codesign.compiler.lower import shaping, variable_weights
 from codesign.compiler.lower.graph import Check, Graph, Step, Value
 from codesign.compiler.lower.movement import DilateAttrs, SliceAttrs
 from codesign.compiler.lower.quantized import DOUBLE_BITS, NARROW_BITS, ExactScaleAttrs
@@ -196,7 +196,9 @@ def _window_counts(attrs: Pool2DAttrs, data: Value, result: Value, axis: int) ->
 def _conv2d_transpose(writer: _Writer, step: Step) -> Value | None:
     data, weight = step.inputs
     attrs = attrs_of(step, Conv2DTransposeAttrs)
-    if weight.constant is None or 0 in data.shape:
+    if weight.constant is None:
+        return variable_weights.conv2d_transpose(writer, step)
+    if 0 in data.shape:
         return None
     groups, (top, left, bottom, right) = attrs.groups, attrs.padding
     inputs, per_group, *size = weight.shape
@@ -288,6 +290,20 @@ def _check_places(writer: _Writer, step: Step, lengths: Sequence[int]) -> None:
         writer.require(outside, f"{step.operator} reads outside of an axis of length {length}")
 
 
+def _take(writer: _Writer, step: Step) -> None:
+    if len(step.inputs) == 2:
+        _by_axis(writer, step)
+        return
+    _, indices, length = step.inputs
+    wide = Value(indices.shape, DType.INT64)
+    place = writer.call("cast", (indices,), wide, CastAttrs(dtype=DType.INT64))
+    lowest = writer.call("negative", (length,), length)
+    below = writer.call("less", (place, lowest), _like(indices))
+    above = writer.call("greater_equal", (place, length), _like(indices))
+    outside = writer.call("logical_or", (below, above), _like(indices))
+    writer.require(outside, "take reads outside of its axis")
+
+
 def _by_axis(writer: _Writer, step: Step) -> None:
     shape = step.inputs[0].shape
     _check_places(writer, step, [shape[attrs_of(step, AxisAttrs).axis % len(shape)]])
@@ -315,10 +331,12 @@ _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
     "argmax": _argmax,
     "nn.batch_norm": _batch_norm,
     "nn.avg_pool2d": _avg_pool,
+    "nn.dense": variable_weights.dense,
+    "nn.conv2d": variable_weights.conv2d,
     "nn.conv2d_transpose": _conv2d_transpose,
     "image.resize2d": _resize,
     "qnn.requantize": _requantize,
-    "take": _by_axis,
+    "take": _take,
     "gather_elements": _by_axis,
     "gather_nd": _gather_nd,
     "divide": _divide,

@@ -45,6 +45,15 @@ class DilateAttrs(Attrs):
     strides: tuple[int, int]
 
 
+@final
+@dataclass(frozen=True, kw_only=True)
+class PatchesAttrs(Attrs):
+    """`cpu.patches`: steps of a window and steps in it, over data that is padded already."""
+
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+
+
 def _reshape(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     return read(0, unflatten(flatten(index, step.result.shape), step.inputs[0].shape))
 
@@ -98,6 +107,15 @@ def _reflect(index: Index, size: int) -> Index:
     return around.clamp(0, size - 1) + mirrored.clamp(0, size - 1) - (size - 1)
 
 
+def _patches(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    """Give what each place of a window meets: [channel, row, column, n, y, x] of padded data."""
+    attrs = attrs_of(step, PatchesAttrs)
+    channel, row, column, n, y, x = index
+    down = y * attrs.strides[0] + row * attrs.dilation[0]
+    across = x * attrs.strides[1] + column * attrs.dilation[1]
+    return read(0, (n, channel, down, across))
+
+
 def _dilate(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     n, c, y, x = index
     rows, columns = attrs_of(step, DilateAttrs).strides
@@ -117,12 +135,26 @@ def _from_end(index: Expr, size: int, over: tuple[Index, ...]) -> Index:
 
 
 def _take(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
-    data, indices = step.inputs
+    """Operand 2, where there is one, is the axis' length, which the data's shape does not tell."""
+    data, indices = step.inputs[:2]
     axis = attrs_of(step, AxisAttrs).axis % len(data.shape)
     rank = len(indices.shape)
     over = index[axis : axis + rank]
-    place = _from_end(read(1, over), data.shape[axis], over)
+    if len(step.inputs) == 2:
+        place = _from_end(read(1, over), data.shape[axis], over)
+    else:
+        place = _within(read(1, over), read(2, ()), over)
     return read(0, (*index[:axis], place, *index[axis + rank :]))
+
+
+def _within(index: Expr, length: Expr, over: tuple[Index, ...]) -> Index:
+    """Return a place in an axis whose length is known when the kernel runs, as `_from_end` does."""
+    wide, nothing = convert(index, DType.INT64), Literal(0, DType.INT64)
+    negative = apply(Fn.LESS, wide, nothing, dtype=DType.BOOL)
+    moved = apply(Fn.SELECT, negative, apply(Fn.ADD, wide, length), wide, dtype=DType.INT64)
+    last = apply(Fn.SUBTRACT, length, Literal(1, DType.INT64))
+    held = apply(Fn.MAXIMUM, apply(Fn.MINIMUM, moved, last), nothing)
+    return element(held, axes_of(over))
 
 
 def _gather_elements(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
@@ -180,6 +212,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "cpu.slice": _slice,
     "nn.pad": _pad,
     "cpu.dilate": _dilate,
+    "cpu.patches": _patches,
     "one_hot": _one_hot,
     "take": _take,
     "gather_elements": _gather_elements,

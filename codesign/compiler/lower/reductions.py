@@ -219,8 +219,10 @@ def _conv2d(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
         weight = convert(weight, DType.INT32)
     product = apply(Fn.MULTIPLY, data, weight)
     nothing = zero(product.dtype)
-    inside = Guarded(((row, 0, height), (column, 0, width)), product, nothing)
-    return Reduce(Reduction.SUM, (inner, rows, columns), inside, nothing)
+    limits = ((row, 0, height), (column, 0, width))
+    if not all(low <= each.bounds()[0] and each.bounds()[1] < high for each, low, high in limits):
+        product = Guarded(limits, product, nothing)
+    return Reduce(Reduction.SUM, (inner, rows, columns), product, nothing)
 
 
 def _conv2d_transpose(step: Step, index: tuple[Index, ...], read: Read) -> Expr:

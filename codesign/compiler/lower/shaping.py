@@ -1,4 +1,4 @@
-"""Operators on shapes and layouts, said by reshape, transpose, sums and slices."""
+"""Operators on shapes and layouts, said by reshape, transpose, sums, slices and one product."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from codesign.ops.cast import CastAttrs
 from codesign.ops.collapse_sum import collapsed_axes
 from codesign.ops.layout import Layout
 from codesign.ops.layout_transform import LayoutTransformAttrs
+from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
 from codesign.ops.reduce import ReduceAttrs
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.split import SplitAttrs
@@ -92,6 +93,14 @@ def _length(dim: object) -> int:
     return dim
 
 
+def _batch_matmul(writer: Writer, step: Step) -> Value:
+    lhs, rhs = step.inputs
+    attrs = attrs_of(step, BatchMatmulAttrs)
+    left = _transposed(writer, lhs, [0, 2, 1]) if attrs.transpose_a else lhs
+    right = _transposed(writer, rhs, [0, 2, 1]) if attrs.transpose_b else rhs
+    return writer.call("nn.matmul", (left, right), step.result)
+
+
 def _split(writer: Writer, step: Step) -> Value:
     (x,) = step.inputs
     attrs = attrs_of(step, SplitAttrs)
@@ -128,6 +137,7 @@ REWRITES: Final[Mapping[str, Rewrite]] = {
     "broadcast_to_like": _broadcast_to_like,
     "cast_like": _cast_like,
     "layout_transform": _layout_transform,
+    "nn.batch_matmul": _batch_matmul,
     "split": _split,
     "strided_slice": _strided_slice,
 }

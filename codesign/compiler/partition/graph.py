@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from codesign.ir.relay.expr import (
@@ -14,18 +14,18 @@ from codesign.ir.relay.expr import (
     If,
     Let,
     Match,
+    OpRef,
     Project,
     RefNew,
     RefRead,
     RefWrite,
     Tuple,
 )
-from codesign.ir.relay.visit import post_order, with_children
+from codesign.ir.relay.types import UNKNOWN, TensorType, TupleType, Type
+from codesign.ir.relay.visit import free_variables, post_order, with_children
 
-_NOT_OF_GRAPHS: Final = (
-    *(Let, If, GlobalVar),
-    *(Match, Constructor, RefNew, RefRead, RefWrite),
-)
+_OF_CONTROL: Final = (If, GlobalVar, Match, Constructor, RefNew, RefRead, RefWrite)
+_NOT_OF_GRAPHS: Final = (Let, *_OF_CONTROL)
 
 
 def operands(node: Expr) -> tuple[Expr, ...]:
@@ -63,6 +63,27 @@ def graph_order(*roots: Expr, known: Collection[Expr] = ()) -> Iterator[Expr]:
 def is_graph(function: Function) -> bool:
     """Whether a body consists of calls of operators and closed functions, tuples and constants."""
     return not any(isinstance(node, _NOT_OF_GRAPHS) for node in post_order(function.body))
+
+
+def is_first_order(function: Function, types: Mapping[Expr, Type]) -> bool:
+    """Whether operators, closed functions called in place, lets and tuples of tensors are all.
+
+    Every shape must be known.
+    """
+    nodes = tuple(post_order(function.body))
+    called = {node.callee for node in nodes if isinstance(node, Call)}
+    return not any(isinstance(node, _OF_CONTROL) for node in nodes) and all(
+        (not isinstance(node, Function) or (node in called and not free_variables(node)))
+        and (not isinstance(node, Call) or isinstance(node.callee, Function | OpRef))
+        and (node not in types or isinstance(node, Function) or _is_static(types[node]))
+        for node in (*nodes, *function.params)
+    )
+
+
+def _is_static(type_: Type) -> bool:
+    if isinstance(type_, TupleType):
+        return all(map(_is_static, type_.fields))
+    return isinstance(type_, TensorType) and UNKNOWN not in type_.shape
 
 
 def replaced(root: Expr, values: dict[Expr, Expr]) -> Expr:

@@ -23,7 +23,7 @@ from codesign.compiler.pass_manager import Form, PassContext, map_bodies
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.types import UNKNOWN, TensorType, Type
 from codesign.ir.relay.visit import post_order, rewrite_pairs, use_counts
 from codesign.ops.nn.bias_add import BiasAddAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
@@ -122,7 +122,7 @@ def _layers(
     for node in post_order(body):
         match node:
             case Call(OpRef(name), (_, Constant(weight))) if name in _ANCHORS:
-                if weight.dtype.kind == "f":
+                if weight.dtype.kind == "f" and _is_known(types[node]):
                     channels = _channels(node, types)
                     open_layers[node] = _Layer(node, _Affine.identity(channels))
             case Call():
@@ -287,6 +287,10 @@ def _channel_axis(anchor: Call, types: Mapping[Expr, Type]) -> int:
 
 def _channels(anchor: Call, types: Mapping[Expr, Type]) -> int:
     return _shape(types[anchor])[_channel_axis(anchor, types)]
+
+
+def _is_known(type_: Type) -> bool:
+    return isinstance(type_, TensorType) and UNKNOWN not in type_.shape
 
 
 def _shape(type_: Type) -> tuple[int, ...]:

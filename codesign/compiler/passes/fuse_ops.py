@@ -4,13 +4,16 @@
 becomes
     (fn (%p0, %p1) { nn.relu(add(nn.conv2d(%p0, w), %p1)) })(%x, %y)
 with the attribute Primitive = 1 on the function, called in place. Constants stand inside. Every
-call of an operator is in a group, alone if need be; no group's result is a tuple that it makes.
+call of an operator is in a group, alone if need be. A tuple and a field of one are inside where
+what makes them and what reads them is; no group gives a tuple that it makes itself. A group lies in
+one block: the body of one function, one branch, one clause.
 
 A node joins its post-dominator where all that lies between may be computed element by element:
 
     1. an anchor (convolution, product, pool) takes elementwise and broadcast operators after it
     2. elementwise and broadcast operators join injective ones, reductions, and what has an anchor
-    3. then injective operators join what is at most injective
+    3. then injective operators, tuples and fields join what is at most injective, and what is at
+       most injective joins tuples that were joined
 
 Source: Chen et al., "TVM" (2018), section 3; Relay's FuseOps.
 """
@@ -22,11 +25,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
 from codesign.compiler.analysis.dominators import Edge, PostDominator, post_dominators
+from codesign.compiler.analysis.home_blocks import home_blocks
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
-from codesign.ir.relay.expr import Call, Constant, Expr, Function, OpRef, Tuple, Var
+from codesign.ir.relay.expr import Call, Constant, Expr, Function, OpRef, Project, Tuple, Var
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.types import TensorType, TupleType, Type
 from codesign.ir.relay.visit import children, post_order, rewrite_pairs, with_children
 from codesign.ops.operator import Fusion
 from codesign.ops.table import OPERATORS
@@ -44,30 +48,39 @@ class FuseOps:
     requires: ClassVar[frozenset[Form]] = frozenset({Form.TYPED, Form.INFERENCE})
     ensures: ClassVar[frozenset[Form]] = frozenset({Form.TYPED, Form.FUSED})
 
-    max_operators: int = 256
+    max_depth: int = 256
+    """How many nodes a group has at most."""
+    max_args: int = 256
+    """How many arguments a group takes at most, unless it is one operator."""
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with its operators in groups."""
         types = infer_types(module)
-        return map_bodies(module, lambda body: _fuse(body, types, self.max_operators))
+        return map_bodies(module, lambda body: self._fuse(body, types))
+
+    def _fuse(self, body: Expr, types: Mapping[Expr, Type]) -> Expr:
+        nodes = tuple(node for node in post_order(body) if not isinstance(node, OpRef))
+        groups = _Groups(nodes, body, types, self)
+        for phase in range(3):
+            groups.run(phase)
+        return _extract(body, _owners(nodes, groups.roots()), types)
 
 
-def _fuse(body: Expr, types: Mapping[Expr, Type], limit: int) -> Expr:
-    nodes = tuple(node for node in post_order(body) if not isinstance(node, OpRef))
-    groups = _Groups(nodes, body, types, limit)
-    for phase in range(3):
-        groups.run(phase)
-    return _extract(body, nodes, groups.roots(), types)
-
-
-def _pattern(node: Expr) -> int:
+def _pattern(node: Expr, types: Mapping[Expr, Type]) -> int:
     match node:
         case Call(OpRef(name)):
             return int(OPERATORS[name].fusion)
         case Tuple():
             return _TUPLE
+        case Project(value) if _is_flat(types.get(value)):
+            return int(Fusion.INJECTIVE)
         case _:
             return _OPAQUE
+
+
+def _is_flat(type_: Type | None) -> bool:
+    """Whether a type is a tuple of tensors."""
+    return isinstance(type_, TupleType) and all(isinstance(f, TensorType) for f in type_.fields)
 
 
 def _up_to_broadcast(kind: int, is_sink: bool) -> bool:
@@ -87,13 +100,15 @@ class _Groups:
     """Which nodes are in one group: a union-find over the nodes of a body."""
 
     def __init__(
-        self, nodes: tuple[Expr, ...], body: Expr, types: Mapping[Expr, Type], limit: int
+        self, nodes: tuple[Expr, ...], body: Expr, types: Mapping[Expr, Type], limits: FuseOps
     ) -> None:
-        self._patterns = [_pattern(node) for node in nodes]
+        self._nodes = nodes
+        self._patterns = [_pattern(node, types) for node in nodes]
         self._parents = list(range(len(nodes)))
-        self._sizes = [1] * len(nodes)
+        self._members = [[index] for index in range(len(nodes))]
+        self._args = [len(_operands(node)) for node in nodes]
         self._anchors = [pattern == Fusion.ANCHOR for pattern in self._patterns]
-        self._limit = limit
+        self._limits = limits
         self._edges, escapes = _uses(nodes, body, types)
         self._dominators = post_dominators(self._edges, escapes, _OPAQUE)
 
@@ -157,11 +172,20 @@ class _Groups:
     def _is_path(self, node: int, sink: int, allowed: Callable[[int, bool], bool]) -> bool:
         way = self._between(node, sink)
         groups = {self._root(each) for each in way} | {self._root(node)}
-        if sum(self._sizes[each] for each in groups) > self._limit:
+        if sum(len(self._members[each]) for each in groups) > self._limits.max_depth:
+            return False
+        most = self._limits.max_args
+        if sum(self._args[each] for each in groups) > most and self._arguments(groups) > most:
             return False
         if sum(self._anchors[each] for each in groups) > 1:
             return False
         return all(allowed(self._patterns[self._root(each)], each == sink) for each in way)
+
+    def _arguments(self, groups: set[int]) -> int:
+        """Return how many arguments a function of all these groups takes."""
+        inside = {self._nodes[each] for group in groups for each in self._members[group]}
+        read = {operand for node in inside for operand in _operands(node)}
+        return len(read - inside)
 
     def _join(self, node: int, sink: int) -> None:
         target = self._root(sink)
@@ -170,24 +194,31 @@ class _Groups:
             if root == target:
                 continue
             self._parents[root] = target
-            self._sizes[target] += self._sizes[root]
+            self._members[target] += self._members[root]
+            self._args[target] += self._args[root]
             if self._anchors[root]:
                 self._anchors[target] = True
                 self._patterns[target] = max(self._patterns[target], self._patterns[root])
+
+
+def _operands(node: Expr) -> tuple[Expr, ...]:
+    """Return what a grouped node is computed from; constants stand inside of groups."""
+    return tuple(each for each in children(node) if not isinstance(each, Constant | OpRef))
 
 
 def _uses(
     nodes: tuple[Expr, ...], body: Expr, types: Mapping[Expr, Type]
 ) -> tuple[list[list[Edge]], list[bool]]:
     index = {node: position for position, node in enumerate(nodes)}
+    blocks = home_blocks(body)
     edges: list[list[Edge]] = [[] for _ in nodes]
     escapes = [node is body for node in nodes]
     for position, node in enumerate(nodes):
-        pattern = _pattern(node)
+        pattern = _pattern(node, types)
         for child in children(node):
             if child not in index:
                 continue
-            if isinstance(node, Call | Tuple) and pattern < _OPAQUE:
+            if pattern < _OPAQUE and blocks[child] is blocks[node]:
                 same = pattern == Fusion.BROADCAST and _is_same_shape(child, node, types)
                 edge = int(Fusion.ELEMENTWISE) if same else pattern
                 edges[index[child]].append(Edge(position, edge))
@@ -204,44 +235,66 @@ def _is_same_shape(child: Expr, node: Expr, types: Mapping[Expr, Type]) -> bool:
             return False
 
 
-def _extract(
-    body: Expr, nodes: tuple[Expr, ...], roots: list[int], types: Mapping[Expr, Type]
-) -> Expr:
-    root_of = {node: nodes[root] for node, root in zip(nodes, roots, strict=True)}
-    params: dict[Expr, dict[Expr, Var]] = {}
-    arguments: dict[Expr, list[Expr]] = {}
+def _owners(nodes: tuple[Expr, ...], roots: list[int]) -> Mapping[Expr, Expr]:
+    """Return for each node that goes into a function the group's last node.
+
+    A tuple or field stays outside where no operator of its group makes it or reads it there.
+    """
+    members: dict[int, list[Expr]] = {}
+    for node, root in zip(nodes, roots, strict=True):
+        members.setdefault(root, []).append(node)
+    owners: dict[Expr, Expr] = {}
+    for root, group in members.items():
+        if not any(_is_operator(node) for node in group):
+            continue
+        inside = set(group)
+        for node in group:
+            is_taken = isinstance(node, Project) and node.value not in inside
+            if not is_taken or node is nodes[root]:
+                owners[node] = nodes[root]
+    return owners
+
+
+def _is_operator(node: Expr) -> bool:
+    return isinstance(node, Call) and isinstance(node.callee, OpRef)
+
+
+def _extract(body: Expr, owners: Mapping[Expr, Expr], types: Mapping[Expr, Type]) -> Expr:
+    params = {
+        group: {child: Var(f"p{number}", types[child]) for number, child in enumerate(read)}
+        for group, read in _read_from_outside(owners).items()
+    }
+    rebuilt_of: dict[Expr, Expr] = {}
 
     def inside(group: Expr, child: Expr, value: Expr) -> Expr:
         """Return what a node of the group reads for a child: its value there, or a parameter."""
-        if isinstance(child, Constant | OpRef) or root_of[child] is group:
-            return value
-        known = params.setdefault(group, {})
-        if child not in known:
-            known[child] = Var(f"p{len(known)}", types[child])
-            arguments.setdefault(group, []).append(value)
-        return known[child]
+        return params[group].get(child, value)
 
     def rule(original: Expr, rebuilt: Expr) -> Expr:
-        if not _is_grouped(original, root_of):
+        group = owners.get(original)
+        rebuilt_of[original] = rebuilt
+        if group is None:
             return rebuilt
-        group = root_of[original]
         pairs = zip(children(original), children(rebuilt), strict=True)
         made = with_children(rebuilt, tuple(inside(group, old, new) for old, new in pairs))
         if original is not group:
             return made
-        known = tuple(params.get(group, {}).values())
-        function = Function(known, made, types[group], {"Primitive": 1}, span=original.span)
-        return Call(function, tuple(arguments.get(group, ())), None, original.span)
+        known = params[group]
+        function = Function(
+            tuple(known.values()), made, types[group], {"Primitive": 1}, span=original.span
+        )
+        call = Call(function, tuple(rebuilt_of[each] for each in known), None, original.span)
+        rebuilt_of[original] = call
+        return call
 
     return rewrite_pairs(body, rule)
 
 
-def _is_grouped(node: Expr, root_of: Mapping[Expr, Expr]) -> bool:
-    """Whether a node goes into a Primitive function: calls, and tuples that a group reads."""
-    match node:
-        case Call(OpRef()):
-            return True
-        case Tuple():
-            return root_of[node] is not node
-        case _:
-            return False
+def _read_from_outside(owners: Mapping[Expr, Expr]) -> Mapping[Expr, list[Expr]]:
+    """Return what each group reads, in the order in which it is evaluated."""
+
+    def read(group: Expr) -> list[Expr]:
+        nodes = post_order(group, below=lambda n: _operands(n) if owners.get(n) is group else ())
+        return [node for node in nodes if owners.get(node) is not group]
+
+    return {group: read(group) for group in dict.fromkeys(owners.values())}

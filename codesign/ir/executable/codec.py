@@ -36,10 +36,7 @@ def decode(kind: Any, value: object, where: str) -> Any:
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        if value is None and NoneType in arguments:
-            return None
-        (rest,) = [each for each in arguments if each is not NoneType and each is not _unknown()]
-        return decode(rest, value, where)
+        return _decode_union(arguments, value, where)
     if origin is tuple:
         return _decode_tuple(arguments, value, where)
     if is_dataclass(kind) and isinstance(kind, type):
@@ -52,6 +49,24 @@ def decode(kind: Any, value: object, where: str) -> Any:
     if type(value) is not kind:
         raise _wrong(where, value, getattr(kind, "__name__", str(kind)))
     return value
+
+
+def _decode_union(arguments: tuple[Any, ...], value: object, where: str) -> Any:
+    """Decode one of several types; dataclasses are told apart by the names of their fields."""
+    if value is None and NoneType in arguments:
+        return None
+    if value == UNKNOWN.value and _unknown() in arguments:
+        return UNKNOWN
+    rest = [each for each in arguments if each is not NoneType and each is not _unknown()]
+    if len(rest) > 1:
+        rest = [each for each in rest if isinstance(value, dict) and set(value) == _names(each)]
+        if not rest:
+            raise _wrong(where, value, "an object of a known kind")
+    return decode(rest[0], value, where)
+
+
+def _names(kind: type) -> set[str]:
+    return {each.name for each in fields(kind)} if is_dataclass(kind) else set()
 
 
 def _decode_tuple(arguments: tuple[Any, ...], value: object, where: str) -> tuple[Any, ...]:

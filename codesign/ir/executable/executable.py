@@ -10,16 +10,23 @@ from codesign.dtypes import Array
 from codesign.ir.executable.accel_kernel import AccelKernel
 from codesign.ir.executable.cpu_kernel import CpuKernel
 from codesign.ir.executable.gpu_kernel import GpuKernel
-from codesign.ir.relay.types import TensorType
+from codesign.ir.executable.native_program import NativeProgram
+from codesign.ir.relay.types import TensorType, Type
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or output: its name and type."""
+    """An input or output: its name and type, a tensor's unless a `NativeStep` takes or gives it."""
 
     name: str
-    type: TensorType
+    type: Type
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a tensor."""
+        assert isinstance(self.type, TensorType), f"{self.name} is a tensor"
+        return self.type
 
 
 @final
@@ -71,7 +78,23 @@ class GpuStep:
     outputs: tuple[str, ...]
 
 
-Step: TypeAlias = CpuStep | GpuStep | AccelStep
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NativeStep:
+    """Call a native program on values of any type.
+
+    Its result gets the name of the only output; the fields of a result that is a tuple get those
+    of `outputs` where `is_split`.
+    """
+
+    name: str
+    kernel: NativeProgram
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    is_split: bool
+
+
+Step: TypeAlias = CpuStep | GpuStep | AccelStep | NativeStep
 
 
 @final

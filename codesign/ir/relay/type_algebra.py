@@ -82,6 +82,12 @@ def has_holes(type_: Type) -> bool:
     return any(isinstance(leaf, Hole) for leaf in type_leaves(type_))
 
 
+def data_names(type_: Type) -> set[str]:
+    """Return the names of the data types that a type mentions."""
+    own = {type_.name} if isinstance(type_, TypeCall) else set()
+    return own.union(*(data_names(each) for each in parts(type_)))
+
+
 def free_type_variables(type_: Type) -> set[TypeVar]:
     """Return the type parameters that the type mentions and does not bind itself."""
     if isinstance(type_, TypeVar):

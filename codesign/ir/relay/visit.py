@@ -149,13 +149,19 @@ def post_order(*roots: Expr, below: Below = children) -> Iterator[Expr]:
         stack.append((root, iter(below(root))))
         while stack:
             node, pending = stack[-1]
-            child = next((each for each in pending if each not in visited), None)
-            if child is None:
+            for child in pending:
+                if child in visited:
+                    continue
+                visited.add(child)
+                under = below(child)
+                if under == ():
+                    yield child
+                    continue
+                stack.append((child, iter(under)))
+                break
+            else:
                 stack.pop()
                 yield node
-            else:
-                visited.add(child)
-                stack.append((child, iter(below(child))))
 
 
 def rewrite_pairs(expr: Expr, rule: PairRule) -> Expr:
@@ -183,6 +189,40 @@ def rewrite(expr: Expr, rule: Rule) -> Expr:
     True
     """
     return rewrite_pairs(expr, lambda _, rebuilt: rule(rebuilt))
+
+
+def rewrite_lets(
+    expr: Expr, rule: PairRule, bind: Callable[[Let, Expr], Expr | None], below: Below = children
+) -> Expr:
+    """Return the expression rewritten as by `rewrite_pairs`, without lets that `bind` does away.
+
+    `bind(let, value)` sees a `let` and its rewritten value before the body is rewritten. What it
+    returns takes the variable's place everywhere and the `let` goes; None leaves both. It is not
+    asked about a function that mentions itself.
+    """
+    rewritten: dict[Expr, Expr] = {}
+    gone: set[Expr] = set()
+
+    def below_node(node: Expr) -> Iterator[Expr]:
+        if not isinstance(node, Let):
+            yield from below(node)
+            return
+        yield node.value
+        if node.var not in rewritten:
+            new = bind(node, rewritten[node.value])
+            if new is not None:
+                rewritten[node.var] = new
+                gone.add(node)
+        yield from (node.var, node.body)
+
+    for node in post_order(expr, below=below_node):
+        if node in gone:
+            assert isinstance(node, Let), "only a let goes"
+            rewritten[node] = rewritten[node.body]
+        elif node not in rewritten:
+            rebuilt = with_children(node, tuple(rewritten[each] for each in children(node)))
+            rewritten[node] = rule(node, rebuilt)
+    return rewritten[expr]
 
 
 def rewrite_module(module: Module, rule: Rule) -> Module:

@@ -16,6 +16,7 @@ from codesign.ops.gradients.elementwise import is_flat
 from codesign.ops.gradients.expressions import (
     cast,
     collapse,
+    expand_dims,
     is_float,
     is_static,
     op,
@@ -176,8 +177,10 @@ def _one_hot(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
 def _hot_rows(indices: Expr, indices_type: Type, length: int, like: Type) -> Expr:
     """Return Tensor[(count, length)]: 1 where an index, also a negative one, means the place."""
     kind = tensor(indices_type).dtype.numpy
-    count = int(np.prod(static("take", indices_type)))
-    flat = reshape(indices, (count, 1))
+    if len(tensor(indices_type).shape) == 1:
+        flat = expand_dims(indices, 1)
+    else:
+        flat = reshape(indices, (int(np.prod(static("take", indices_type))), 1))
     here = op("equal", flat, Constant(np.arange(length).astype(kind)))
     if np.issubdtype(kind, np.signedinteger):
         from_end = op("equal", flat, Constant(np.arange(-length, 0).astype(kind)))
@@ -192,10 +195,12 @@ def _take(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
     assert isinstance(attrs, AxisAttrs), "the attributes of take"
     shape = static("take", call.types[0])
     axis = attrs.axis % len(shape)
-    places = static("take", call.types[1])
+    places = call.types[1]
     hot = _hot_rows(call.args[1], call.types[1], shape[axis], call.types[0])
-    count = int(np.prod(places))
-    rows = reshape(adjoint, (*shape[:axis], count, *shape[axis + 1 :]))
+    rows = adjoint
+    if len(tensor(places).shape) != 1:
+        count = int(np.prod(static("take", places)))
+        rows = reshape(adjoint, (*shape[:axis], count, *shape[axis + 1 :]))
     rank = len(shape)
     order = (*(each for each in range(rank) if each != axis), axis)
     product = op("nn.dense", transpose(rows, order), transpose(hot, (1, 0)))

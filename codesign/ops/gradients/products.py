@@ -18,6 +18,7 @@ from codesign.ops.gradients.expressions import (
     transpose,
 )
 from codesign.ops.gradients.movement import padded
+from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.conv2d_transpose import Conv2DTransposeAttrs
@@ -55,6 +56,24 @@ def _matmul(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
     found_lhs = TensorType((*batch, *tensor(left).shape[-2:]), dtype)
     found_rhs = TensorType((*batch, *tensor(right).shape[-2:]), dtype)
     return collapse(to_lhs, found_lhs, left, lhs), collapse(to_rhs, found_rhs, right, rhs)
+
+
+def _batch_matmul(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
+    attrs = call.attrs
+    assert isinstance(attrs, BatchMatmulAttrs), "the attributes of nn.batch_matmul"
+    (lhs, rhs), (left, right) = call.args, call.types
+    a, b = attrs.transpose_a, attrs.transpose_b
+    to_lhs = _batched(rhs, adjoint, b, True) if a else _batched(adjoint, rhs, False, not b)
+    to_rhs = _batched(adjoint, lhs, True, a) if b else _batched(lhs, adjoint, not a, False)
+    batch, dtype = tensor(call.result_type).shape[:1], tensor(left).dtype
+    found_lhs = TensorType((*batch, *tensor(left).shape[1:]), dtype)
+    found_rhs = TensorType((*batch, *tensor(right).shape[1:]), dtype)
+    return collapse(to_lhs, found_lhs, left, lhs), collapse(to_rhs, found_rhs, right, rhs)
+
+
+def _batched(lhs: Expr, rhs: Expr, transpose_a: bool, transpose_b: bool) -> Expr:
+    attrs = BatchMatmulAttrs(transpose_a=transpose_a, transpose_b=transpose_b)
+    return op("nn.batch_matmul", lhs, rhs, attrs=attrs)
 
 
 def _bias_add(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
@@ -172,6 +191,7 @@ def _conv2d_transpose(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
 GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
     "nn.dense": _dense,
     "nn.matmul": _matmul,
+    "nn.batch_matmul": _batch_matmul,
     "nn.bias_add": _bias_add,
     "nn.conv2d": _conv2d,
     "nn.conv2d_transpose": _conv2d_transpose,

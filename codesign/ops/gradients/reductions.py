@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from codesign.ir.relay.expr import Constant, Expr
+from codesign.ir.relay.types import UNKNOWN
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.gradients.expressions import (
     broadcast_to,
@@ -17,6 +18,7 @@ from codesign.ops.gradients.expressions import (
     is_static,
     kept_axes,
     multiply,
+    negative,
     number,
     op,
     reshape,
@@ -49,9 +51,13 @@ def _sum(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
 
 
 def _mean(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
-    axes, _ = _axes(call)
-    count = elements_along(static("mean", call.types[0]), axes)
-    return (_spread(call, divide(adjoint, number(count, call.result_type))),)
+    (data,) = call.args
+    axes, is_kept = _axes(call)
+    count: Expr = total(op("ones_like", data), axes, keepdims=is_kept)
+    if is_static(call.types[0]):
+        shape = tensor(call.types[0]).static_shape
+        count = number(elements_along(shape, axes), call.result_type)
+    return (_spread(call, divide(adjoint, count)),)
 
 
 def _extreme(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
@@ -106,11 +112,19 @@ def _log_softmax(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
     return (subtract(adjoint, multiply(op("exp", call.result), whole)),)
 
 
+def _rows(call: Forward) -> Expr:
+    """Return the number of rows of the first argument, which may be known at run time only."""
+    rows = tensor(call.types[0]).shape[0]
+    if rows is not UNKNOWN:
+        return number(rows, call.result_type)
+    ones = total(op("ones_like", call.args[0]), (0,))
+    return op("max", ones, attrs=ReduceAttrs())
+
+
 def _cross_entropy(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
     """Loss = -mean over rows of sum(log(predictions) * targets)."""
     predictions, targets = call.args
-    rows = static("nn.cross_entropy", call.types[0])[0]
-    share = divide(adjoint, number(-rows, call.result_type))
+    share = divide(negative(adjoint), _rows(call))
     to_predictions = multiply(share, divide(targets, predictions))
     return to_predictions, multiply(share, op("log", predictions))
 
@@ -118,8 +132,7 @@ def _cross_entropy(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
 def _cross_entropy_with_logits(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
     """Loss = -mean over rows of sum(logarithms * targets)."""
     logarithms, targets = call.args
-    rows = static("nn.cross_entropy_with_logits", call.types[0])[0]
-    share = divide(adjoint, number(-rows, call.result_type))
+    share = divide(negative(adjoint), _rows(call))
     return multiply(share, targets), multiply(share, logarithms)
 
 

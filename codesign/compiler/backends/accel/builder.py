@@ -21,9 +21,13 @@ TABLE_ENTRIES = 256
 @final
 @dataclass(slots=True)
 class Builder:
-    """Collects nodes in program order and hands out scratchpad space."""
+    """Collects nodes in program order and hands out scratchpad space.
+
+    `has_values`: false for a program that is only timed; its constants have places but no bytes.
+    """
 
     config: AccelConfig
+    has_values: bool = True
     nodes: list[Node] = field(default_factory=list)
     constants: ConstantSegment = field(init=False)
     rings: dict[Memory, Ring] = field(init=False)
@@ -31,7 +35,7 @@ class Builder:
     banks: Banks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.constants = ConstantSegment(self.config)
+        self.constants = ConstantSegment(self.config, has_values=self.has_values)
         self.rings = {memory: Ring(self.config.depth(memory)) for memory in _RINGS}
         self.tables = Ring(self.config.lut_depth // TABLE_ENTRIES if self.config.has_lut else 0)
         self.banks = Banks(self.config.acc_banks, self.config.acc_bank_depth)

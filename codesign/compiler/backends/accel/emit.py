@@ -10,7 +10,7 @@ from codesign.accel.config import AccelConfig, Memory
 from codesign.accel.isa import Gemm, Instruction, Load, Store, Sync, Vector
 from codesign.accel.program import Program, check_program
 from codesign.compiler.backends.accel.builder import Builder
-from codesign.compiler.backends.accel.gemm import emit_gemm
+from codesign.compiler.backends.accel.fit import refuse, shortage
 from codesign.compiler.backends.accel.layer import (
     AddLayer,
     GemmLayer,
@@ -19,20 +19,9 @@ from codesign.compiler.backends.accel.layer import (
     MultiplyLayer,
     WindowLayer,
 )
+from codesign.compiler.backends.accel.layer_to_nodes import emit_layer
+from codesign.compiler.backends.accel.search import Clock, Search
 from codesign.compiler.backends.accel.synchronize import synchronize
-from codesign.compiler.backends.accel.tile import (
-    refuse,
-    shortage,
-    tile_flat,
-    tile_gemm,
-    tile_window,
-)
-from codesign.compiler.backends.accel.vector import (
-    emit_add,
-    emit_lookup,
-    emit_multiply,
-    emit_window,
-)
 from codesign.diagnostics import CodesignError
 from codesign.ir.executable.accel_kernel import AccelKernel, LayerRecord
 from codesign.ir.executable.layout import Placement
@@ -46,8 +35,9 @@ def emit(
     outputs: tuple[Placement, ...],
     tensors: tuple[Placement, ...],
     activation_bytes: int,
+    clock: Clock | None = None,
 ) -> AccelKernel:
-    """Return the kernel of layers whose tensors have been placed.
+    """Return the kernel of layers whose tensors have been placed, tiled by `clock`'s cycles.
 
     Raises
     ------
@@ -58,10 +48,11 @@ def emit(
     if misfits:
         errors = [refuse(layer, needs, config) for layer, needs in misfits]
         raise CodesignError(*(each for error in errors for each in error.diagnostics))
+    tilings = Search(config, clock).choose(layers)
     builder = Builder(config)
     bounds = [0]
-    for layer in layers:
-        _emit_layer(builder, layer)
+    for layer, tiling in zip(layers, tilings, strict=True):
+        emit_layer(builder, layer, tiling)
         bounds.append(len(builder.nodes))
     instructions = synchronize(builder.nodes)
     constants = bytes(builder.constants.image)
@@ -85,23 +76,6 @@ def emit(
         tensors=tensors,
         layers=records,
     )
-
-
-def _emit_layer(builder: Builder, layer: Layer) -> None:
-    config = builder.config
-    match layer:
-        case GemmLayer():
-            emit_gemm(builder, layer, tile_gemm(layer, config)[0])
-        case WindowLayer():
-            emit_window(builder, layer, tile_window(layer, config))
-        case AddLayer():
-            emit_add(builder, layer, tile_flat(layer.result.count, 2, config, acc=False))
-        case MultiplyLayer():
-            emit_multiply(builder, layer, tile_flat(layer.result.count, 2, config, acc=True))
-        case LookupLayer():
-            emit_lookup(builder, layer, tile_flat(layer.result.count, 1, config, acc=False))
-        case _:
-            assert_never(layer)
 
 
 _UNITS: Final = {

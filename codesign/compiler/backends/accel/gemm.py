@@ -25,7 +25,9 @@ Range: TypeAlias = tuple[int, int]
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Tile:
+class Tile:
+    """A box of a result: one tile of samples, ranges of channel tiles, rows and columns."""
+
     n: int
     channels: Range
     rows: Range
@@ -33,13 +35,19 @@ class _Tile:
 
     @property
     def extents(self) -> tuple[int, int, int]:
+        """Channel tiles, rows, columns."""
         (a, b), (c, d), (e, f) = self.channels, self.rows, self.columns
         return b - a, d - c, f - e
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Addresses:
+class Addresses:
+    """First beats of a layer's weights and params in DRAM; first entry of its table in lut.
+
+    The param tiles come in groups of `step` channel tiles.
+    """
+
     weights: int
     params: int
     step: int
@@ -48,15 +56,27 @@ class _Addresses:
 
 def emit_gemm(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
     """Append the layer's instructions."""
-    weights = builder.constants.add(Memory.WGT, layer.weights)
-    params = builder.constants.add(Memory.PARAM, _parameter_words(layer, tiling.oc))
     _divide(builder, layer, tiling)
-    addresses = _Addresses(weights, params, tiling.oc, builder.table(layer.epilogue))
+    addresses = addresses_of(builder, layer, tiling.oc)
     for tile in _tiles(layer, tiling):
-        acc = builder.banks.take(math.prod(tile.extents))
-        for part in ranges(layer.weights.shape[1], tiling.ic):
-            _multiply(builder, layer, addresses, tile, part, acc)
-        _finish(builder, layer, addresses, tile, acc)
+        emit_tile(builder, layer, addresses, tile, tiling.ic)
+
+
+def addresses_of(builder: Builder, layer: GemmLayer, step: int) -> Addresses:
+    """Place a layer's constants in DRAM, params in groups of `step` channel tiles."""
+    weights = builder.constants.add(Memory.WGT, layer.weights)
+    params = builder.constants.add(Memory.PARAM, _parameter_words(layer, step))
+    return Addresses(weights, params, step, builder.table(layer.epilogue))
+
+
+def emit_tile(
+    builder: Builder, layer: GemmLayer, addresses: Addresses, tile: Tile, ic: int
+) -> None:
+    """Append one tile of the result: products over `ic` input tiles at a time, then its end."""
+    acc = builder.banks.take(math.prod(tile.extents))
+    for part in ranges(layer.weights.shape[1], ic):
+        _multiply(builder, layer, addresses, tile, part, acc)
+    _finish(builder, layer, addresses, tile, acc)
 
 
 def ranges(extent: int, step: int) -> list[Range]:
@@ -64,15 +84,15 @@ def ranges(extent: int, step: int) -> list[Range]:
     return [(start, min(start + step, extent)) for start in range(0, extent, step)]
 
 
-def _tiles(layer: GemmLayer, tiling: GemmTiling) -> Iterator[_Tile]:
+def _tiles(layer: GemmLayer, tiling: GemmTiling) -> Iterator[Tile]:
     n, oc, oh, ow = layer.result.tiles
     channels, rows, columns = ranges(oc, tiling.oc), ranges(oh, tiling.oh), ranges(ow, tiling.ow)
     if tiling.weights_outer:
         for c, i, y, x in product(channels, range(n), rows, columns):
-            yield _Tile(i, c, y, x)
+            yield Tile(i, c, y, x)
         return
     for i, y, x, c in product(range(n), rows, columns, channels):
-        yield _Tile(i, c, y, x)
+        yield Tile(i, c, y, x)
 
 
 def _divide(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
@@ -83,14 +103,14 @@ def _divide(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
     stay = tiles if tiles * weights <= builder.config.wgt_depth else 1
     rings[Memory.WGT].divide(weights, stay)
     height, width = layer.window.extent((tiling.oh, tiling.ow))
-    rings[Memory.INP].divide(tiling.ic * height * width)
+    rings[Memory.INP].divide((tiling.oc if layer.is_diagonal else tiling.ic) * height * width)
     rings[Memory.OUT].divide(tiling.oc * tiling.oh * tiling.ow)
     rings[Memory.PARAM].divide(tiling.oc + (layer.residual is not None))
     rings[Memory.VEC].divide(tiling.oc * tiling.oh * tiling.ow)
 
 
 def _multiply(
-    builder: Builder, layer: GemmLayer, addresses: _Addresses, tile: _Tile, part: Range, acc: int
+    builder: Builder, layer: GemmLayer, addresses: Addresses, tile: Tile, part: Range, acc: int
 ) -> None:
     config = builder.config
     kh, kw = layer.window.kernel
@@ -106,7 +126,9 @@ def _multiply(
         pitch=inputs * taps,
     )
     start = layer.first_input[tile.channels[0]]
-    inp, height, width = _input(builder, layer, tile, (start + part[0], start + part[1]))
+    channels = tile.channels if layer.is_diagonal else (start + part[0], start + part[1])
+    inp, height, width = _input(builder, layer, tile, channels)
+    own = height * width if layer.is_diagonal else 0
     sh, sw = layer.window.strides
     dh, dw = layer.window.dilation
     extents = (oc, oh, ow, ic, kh, kw)
@@ -117,20 +139,18 @@ def _multiply(
         acc=acc,
         acc_strides=strides(extents, (oh * ow, ow, 1, 0, 0, 0)),
         inp=inp,
-        inp_strides=strides(extents, (0, sh * width, sw, height * width, dh * width, dw)),
+        inp_strides=strides(extents, (own, sh * width, sw, height * width, dh * width, dw)),
         wgt=wgt,
         wgt_strides=strides(extents, (ic * taps, 0, 0, taps, kw, 1)),
     )
     reads = (
-        tiles_at(Memory.INP, inp, ic * height * width),
+        tiles_at(Memory.INP, inp, (channels[1] - channels[0]) * height * width),
         tiles_at(Memory.WGT, wgt, oc * ic * taps),
     )
     builder.add(Node(gemm, reads, (tiles_at(Memory.ACC, acc, oc * oh * ow),)))
 
 
-def _input(
-    builder: Builder, layer: GemmLayer, tile: _Tile, channels: Range
-) -> tuple[int, int, int]:
+def _input(builder: Builder, layer: GemmLayer, tile: Tile, channels: Range) -> tuple[int, int, int]:
     window = layer.window
     height, width = window.extent(tile.extents[1:])
     top = tile.rows[0] * window.strides[0] - window.padding[0]
@@ -157,9 +177,7 @@ def _input(
     return base, height, width
 
 
-def _finish(
-    builder: Builder, layer: GemmLayer, addresses: _Addresses, tile: _Tile, acc: int
-) -> None:
+def _finish(builder: Builder, layer: GemmLayer, addresses: Addresses, tile: Tile, acc: int) -> None:
     config = builder.config
     oc, oh, ow = tile.extents
     count = oc * oh * ow
@@ -189,7 +207,7 @@ def _finish(
     )
 
 
-def _pass(tile: _Tile, acc: int, out: int, epilogue: Epilogue) -> Vector:
+def _pass(tile: Tile, acc: int, out: int, epilogue: Epilogue) -> Vector:
     """Return one pass over a tile's accumulators to `out`, without scaling."""
     oc, oh, ow = tile.extents
     extents = (oc, oh * ow, 1, 1, 1)
@@ -221,7 +239,7 @@ def _requantize_in_place(
 
 
 def _add_residual(
-    builder: Builder, residual: Residual, tile: _Tile, last: Vector, table: int | None
+    builder: Builder, residual: Residual, tile: Tile, last: Vector, table: int | None
 ) -> None:
     config = builder.config
     count = math.prod(tile.extents)
@@ -268,7 +286,7 @@ def _parameter_words(layer: GemmLayer, oc: int) -> Array:
     return np.concatenate([part for a, b in ranges(len(words), oc) for part in (words[a:b], own)])
 
 
-def _parameters(builder: Builder, layer: GemmLayer, addresses: _Addresses, channels: Range) -> int:
+def _parameters(builder: Builder, layer: GemmLayer, addresses: Addresses, channels: Range) -> int:
     """Return where the param tiles of a group of channels lie."""
     extra = layer.residual is not None
     group = channels[0] // addresses.step

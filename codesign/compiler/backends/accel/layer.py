@@ -122,6 +122,12 @@ class GemmLayer:
     macs: int
     residual: Residual | None = None
 
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether tile o of the output reads tile o of the input alone, as depthwise layers do."""
+        outputs, inputs = self.weights.shape[:2]
+        return inputs == 1 and self.first_input == tuple(range(outputs))
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,7 +135,8 @@ class WindowLayer:
     """A window per channel on the vector unit: depthwise convolution, sums, maxima.
 
     `weights` is int8[channels, kh, kw] for a convolution. Sums and products take
-    data - zero_point; padding tiles hold `pad_value`.
+    data - zero_point; padding tiles hold `pad_value`. `array` is the same layer on the array, one
+    tile of weights to a tap and tile of channels: both units may share the work.
     """
 
     name: str
@@ -144,6 +151,7 @@ class WindowLayer:
     zero_point: int
     epilogue: Epilogue
     macs: int
+    array: GemmLayer | None = None
 
 
 @final

@@ -130,38 +130,44 @@ def _convolution(
         padding=attrs.padding,
     )
     macs = _elements(types[composite.root]) * weight[0].size
-    if is_depthwise(weight, attrs.groups, config):
-        return WindowLayer(
-            name=name,
-            operator="qnn.conv2d",
-            source=tensors[0],
-            result=tensors[1],
-            window=window,
-            pad_value=attrs.zero_point,
-            combine="sum",
-            weights=weight[:, 0],
-            scaling=_scaling(composite),
-            zero_point=attrs.zero_point,
-            epilogue=_epilogue(composite),
-            macs=macs,
-        )
     scaling = _scaling(composite, attrs.zero_point, weight)
+    folded, source, rows = weight, tensors[0], window
     if patches is not None:
-        weight, window = _unrolled(weight, window, patches)
-    tiles, first = weight_tiles(weight, attrs.groups, config)
-    source, window = _without_idle_rows(tensors[0], window)
-    return GemmLayer(
+        folded, rows = _unrolled(weight, window, patches)
+    tiles, first = weight_tiles(folded, attrs.groups, config)
+    depthwise = is_depthwise(weight, attrs.groups, config)
+    if not depthwise:
+        source, rows = _without_idle_rows(source, rows)
+    on_array = GemmLayer(
         name=name,
         operator="qnn.conv2d",
         source=source,
         result=tensors[1],
-        window=window,
+        window=rows,
         pad_value=attrs.zero_point,
         weights=tiles,
         first_input=first,
         scaling=scaling,
         epilogue=_epilogue(composite),
         macs=macs,
+    )
+    if not depthwise:
+        return on_array
+    shares = config.block_in == config.block_out and on_array.is_diagonal
+    return WindowLayer(
+        name=name,
+        operator="qnn.conv2d",
+        source=tensors[0],
+        result=tensors[1],
+        window=window,
+        pad_value=attrs.zero_point,
+        combine="sum",
+        weights=weight[:, 0],
+        scaling=_scaling(composite),
+        zero_point=attrs.zero_point,
+        epilogue=_epilogue(composite),
+        macs=macs,
+        array=on_array if shares else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import final
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from codesign.accel.arithmetic import pack_parameters
 from codesign.accel.config import AccelConfig, Memory
-from codesign.accel.tiles import pack_tiles
+from codesign.accel.tiles import pack_tiles, tile_shape
 from codesign.compiler.backends.accel.layer import Scaling, WindowLayer
 from codesign.dtypes import Array
 
@@ -17,19 +18,32 @@ from codesign.dtypes import Array
 @final
 @dataclass(slots=True)
 class ConstantSegment:
-    """Grows by one block of tiles at a time; equal blocks are stored once."""
+    """Grows by one block of tiles at a time; equal blocks are stored once.
+
+    Without values, blocks have places only.
+    """
 
     config: AccelConfig
+    has_values: bool = True
     image: bytearray = field(default_factory=bytearray)
     places: dict[bytes, int] = field(default_factory=dict)
+    used_bytes: int = 0
 
     def add(self, memory: Memory, values: Array) -> int:
         """Return the first beat of tiles of a memory, Tensor[(…, *shape of a tile)]."""
+        if not self.has_values:
+            elements = math.prod(tile_shape(memory, self.config))
+            return self._take(values.size // elements * self.config.dram_tile_bytes(memory))
         raw = pack_tiles(values, memory, self.config).tobytes()
         if raw not in self.places:
-            self.places[raw] = len(self.image) // self.config.bus_bytes
+            self.places[raw] = self._take(len(raw))
             self.image += raw
         return self.places[raw]
+
+    def _take(self, size_bytes: int) -> int:
+        beat = self.used_bytes // self.config.bus_bytes
+        self.used_bytes += size_bytes
+        return beat
 
 
 def scaling_words(scaling: Scaling, block: int) -> Array:

@@ -8,11 +8,13 @@ from typing import Final, final
 
 from codesign.accel.config import AccelConfig, Memory
 from codesign.compiler.backends.accel.emit import emit
+from codesign.compiler.backends.accel.fit import shortage, shortage_text
 from codesign.compiler.backends.accel.layer import GemmLayer, Layer, TileTensor
 from codesign.compiler.backends.accel.lower import is_depthwise, lower
 from codesign.compiler.backends.accel.match import Composite, match_composites, operator_name
 from codesign.compiler.backends.accel.obstacle import obstacle
-from codesign.compiler.backends.accel.tile import shortage, shortage_text, tile_gemm
+from codesign.compiler.backends.accel.search import Clock
+from codesign.compiler.backends.accel.tile import candidates
 from codesign.diagnostics import CodesignError, InternalError, OnnxNode, Problem
 from codesign.ir.executable.accel_kernel import ACTIVATIONS, AccelKernel
 from codesign.ir.executable.layout import Patches, Placement
@@ -26,9 +28,14 @@ _ALIGNMENT: Final = 4096
 
 
 def compile_accel(
-    function: Function, types: Mapping[Expr, Type], config: AccelConfig
+    function: Function,
+    types: Mapping[Expr, Type],
+    config: AccelConfig,
+    clock: Clock | None = None,
 ) -> AccelKernel:
     """Return the kernel of a function from int8 tensors to an int8 tensor or a tuple of them.
+
+    Tile sizes are those of which `clock` says that they are fastest, else the estimate's.
 
     Raises
     ------
@@ -52,6 +59,7 @@ def compile_accel(
         outputs=tuple(plan.output(result) for result in results),
         tensors=tuple(plan.placements),
         activation_bytes=plan.size,
+        clock=clock,
     )
 
 
@@ -208,7 +216,7 @@ class _Plan:
                 if best is None:
                     best = float("inf"), patches, layer
                 continue
-            cycles = tile_gemm(layer, self.config)[1]
+            cycles = candidates(layer, self.config, 1)[0].estimate
             if best is None or cycles < best[0]:
                 best = cycles, patches, layer
         if best is None:

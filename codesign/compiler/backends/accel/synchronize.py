@@ -36,18 +36,25 @@ def synchronize(nodes: Sequence[Node]) -> tuple[Instruction, ...]:
     could run too far ahead waits for its partner, and where this comes too late in the program
     (a whole tensor is stored before its first reader) the reader waits for the whole tensor.
     """
-    for view in (nodes, [_whole_tensors(node) for node in nodes]):
-        brakes: dict[int, int] = {}
-        for _ in range(_ROUNDS):
-            attempt = _Synchronizer(brakes)
-            attempt.run(view)
-            late = attempt.brakes_missing()
-            if late is None:
-                return attempt.instructions(nodes)
-            if not late:
-                break
-            brakes = {**brakes, **late}
-    raise InternalError("a pair of units may hold more tokens than its counter counts")
+    found = _attempt(nodes) or _attempt([_whole_tensors(node) for node in nodes])
+    if found is None:
+        raise InternalError("a pair of units may hold more tokens than its counter counts")
+    return found.instructions(nodes)
+
+
+def _attempt(nodes: Sequence[Node]) -> _Synchronizer | None:
+    """Return a walk whose tokens fit their counters; None where brakes come too late."""
+    brakes: dict[int, int] = {}
+    for _ in range(_ROUNDS):
+        attempt = _Synchronizer(brakes)
+        attempt.run(nodes)
+        late = attempt.brakes_missing()
+        if late is None:
+            return attempt
+        if not late:
+            return None
+        brakes = {**brakes, **late}
+    return None
 
 
 @final

@@ -1,4 +1,4 @@
-"""Tile sizes: the search over what fits for the least estimated cycles.
+"""Tile sizes: every tiling that fits, in the order of estimated cycles.
 
 Every candidate is costed at once: the array, the vector unit and the memory work side by side, so a
 layer takes what the busiest of them takes, and beyond it the first tile's load and the last tile's
@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from codesign.accel.config import AccelConfig, Memory
 from codesign.accel.encoding import instruction_beats
 from codesign.accel.timing import vector_latency
+from codesign.compiler.backends.accel.fit import param_tiles, refuse, shortage
 from codesign.compiler.backends.accel.layer import (
-    AddLayer,
     GemmLayer,
     Layer,
     LookupLayer,
     MultiplyLayer,
     WindowLayer,
 )
-from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import Array
 
 Cycles: TypeAlias = NDArray[np.float64]
@@ -59,85 +58,45 @@ class GemmTiling:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowTiling:
-    """Tiles of a window layer: channels, rows, columns."""
+class FlatTiling:
+    """Tiles of one step of an elementwise layer."""
 
-    c: int
-    oh: int
-    ow: int
+    step: int
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeedsMore:
-    """A memory that is too small for the least tile of a layer, in tiles."""
+class WindowTiling:
+    """Tiles of a window layer: channels, rows, columns; how many of all tiles the array takes."""
 
-    memory: Memory
-    needed: int
+    c: int
+    oh: int
+    ow: int
+    on_array: int = 0
 
 
-def shortage(layer: Layer, config: AccelConfig) -> tuple[NeedsMore, ...]:
-    """Return the memories that cannot hold the least tile of a layer; empty where it fits."""
-    least: dict[Memory, int] = {Memory.OUT: 1}
+Tiling: TypeAlias = GemmTiling | WindowTiling | FlatTiling
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A tiling with its estimated cycles, and those that no order of its work goes below."""
+
+    tiling: Tiling
+    estimate: float
+    least: float
+
+
+def candidates(layer: Layer, config: AccelConfig, count: int) -> tuple[Candidate, ...]:
+    """Return the `count` tilings of least estimated cycles, the least first; the layer fits."""
     match layer:
         case GemmLayer():
-            extent = layer.window.extent((1, 1))
-            least[Memory.INP] = extent[0] * extent[1]
-            least[Memory.WGT] = math.prod(layer.window.kernel)
-            least[Memory.PARAM] = 1 if layer.residual is None else 2
-            if layer.residual is not None:
-                least[Memory.VEC] = 1
+            return _gemm_candidates(layer, config, count)
         case WindowLayer():
-            extent = layer.window.extent((1, 1))
-            least[Memory.VEC] = extent[0] * extent[1]
-            least[Memory.PARAM] = param_tiles(layer)
-        case AddLayer():
-            least[Memory.VEC] = 2
-            least[Memory.PARAM] = 2
-        case MultiplyLayer():
-            least[Memory.VEC] = 2
-            least[Memory.PARAM] = 1
-        case LookupLayer():
-            least[Memory.VEC] = 1
-    if layer.epilogue.table is not None:
-        least[Memory.LUT] = 256
-    return tuple(
-        NeedsMore(memory=memory, needed=needed)
-        for memory, needed in least.items()
-        if needed > config.depth(memory)
-    )
-
-
-def shortage_text(need: NeedsMore, config: AccelConfig) -> str:
-    """Return one sentence: memory, bytes needed, bytes present, the smallest depth that works."""
-    tile = config.tile_bits(need.memory)
-    name = need.memory.name.lower()
-    smallest = 1 << (need.needed - 1).bit_length()
-    return (
-        f"its least tile needs {-(-need.needed * tile // 8)} bytes of {name}, "
-        f"which has {config.memory_bytes(need.memory)}; "
-        f"the smallest that works is {name}_depth = {smallest}"
-    )
-
-
-def refuse(layer: Layer, needs: tuple[NeedsMore, ...], config: AccelConfig) -> CodesignError:
-    """Return the error for a layer that does not fit: layer, memory, bytes needed and present."""
-    return CodesignError(
-        *(
-            Problem(
-                what=f"layer {layer.name!r} ({layer.operator}) does not fit the accelerator",
-                found=shortage_text(need, config),
-                help="enlarge the memory, or leave the layer on the host",
-            )
-            for need in needs
-        )
-    )
-
-
-def param_tiles(layer: WindowLayer) -> int:
-    """Return the param tiles of one channel tile: four weights to a tile, then the scaling."""
-    weights = 0 if layer.weights is None else -(-math.prod(layer.window.kernel) // 4)
-    return weights + (layer.scaling is not None)
+            return _window_candidates(layer, config, count)
+        case _:
+            return _flat_candidates(layer, config, count)
 
 
 def splits(extent: int, most: int) -> list[int]:
@@ -146,8 +105,7 @@ def splits(extent: int, most: int) -> list[int]:
     return sorted(size for size in sizes if size <= most)
 
 
-def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]:
-    """Return the tiling of least estimated cycles, and these cycles; the layer fits."""
+def _gemm_candidates(layer: GemmLayer, config: AccelConfig, count: int) -> tuple[Candidate, ...]:
     n, oc_all, oh_all, ow_all = layer.result.tiles
     ic_all = layer.weights.shape[1]
     taps = math.prod(layer.window.kernel)
@@ -169,7 +127,8 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
     )
     rows = (oh - 1) * layer.window.strides[0] + layer.window.extent((1, 1))[0]
     columns = (ow - 1) * layer.window.strides[1] + layer.window.extent((1, 1))[1]
-    inp, wgt = ic * rows * columns, oc * ic * taps
+    inp = (oc if layer.is_diagonal else ic) * rows * columns
+    wgt = oc * ic * taps
     fits = (inp <= config.inp_depth) & (wgt <= config.wgt_depth) & (oc * oh * ow <= acc)
     oc, oh, ow, ic, rows, columns, inp, wgt = (
         each[fits] for each in (oc, oh, ow, ic, rows, columns, inp, wgt)
@@ -191,7 +150,9 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
     if config.acc_banks == 1:
         gemm = gemm + vector
     step = (oc * oh * ow * ic * taps).astype(np.float64)
-    best: tuple[float, int, bool] | None = None
+    if not oc.size:
+        raise refuse(layer, shortage(layer, config), config)
+    found: list[Candidate] = []
     for weights_outer in (False, True):
         outer: _Operand = (counts_oc, wgt, wgt_cycles, config.wgt_depth)
         inner: _Operand = (places, inp, inp_cycles, config.inp_depth)
@@ -207,22 +168,25 @@ def tile_gemm(layer: GemmLayer, config: AccelConfig) -> tuple[GemmTiling, float]
         ends = inp_cycles + oc * oh * ow * passes + store_cycles
         ends = ends + (2 * wgt > config.wgt_depth) * wgt_cycles
         instructions = outer_loads + inner_loads + tiles * (counts_ic + 2)
+        least = np.maximum(np.maximum(gemm, vector), memory)
         cost = np.maximum(np.maximum(gemm + serial, vector), memory) + ends
         cost = cost + INSTRUCTION_CYCLES * instructions
-        index = int(np.argmin(cost))
-        if best is None or cost[index] < best[0]:
-            best = float(cost[index]), index, weights_outer
-    if best is None:
-        raise refuse(layer, shortage(layer, config), config)
-    cycles, index, weights_outer = best
-    tiling = GemmTiling(
-        oc=int(oc[index]),
-        oh=int(oh[index]),
-        ow=int(ow[index]),
-        ic=int(ic[index]),
-        weights_outer=weights_outer,
-    )
-    return tiling, cycles
+        for index in _first(cost, count):
+            tiling = GemmTiling(
+                oc=int(oc[index]),
+                oh=int(oh[index]),
+                ow=int(ow[index]),
+                ic=int(ic[index]),
+                weights_outer=weights_outer,
+            )
+            found.append(Candidate(tiling, float(cost[index]), float(least[index])))
+    return tuple(sorted(found, key=lambda each: each.estimate)[:count])
+
+
+def _first(cost: Cycles, count: int) -> Array:
+    """Return the indices of the `count` least costs, the least first."""
+    order: Array = np.argsort(cost, kind="stable")[:count]
+    return order
 
 
 _Operand: TypeAlias = tuple[Array, Array, Array, int]
@@ -253,53 +217,100 @@ def _inner_loads(operand: _Operand, turns: Array, parts: Array) -> tuple[Array, 
     return loads, wait
 
 
-def tile_window(layer: WindowLayer, config: AccelConfig) -> WindowTiling:
-    """Return the tiling of least estimated cycles; the layer fits."""
+def _window_candidates(
+    layer: WindowLayer, config: AccelConfig, count: int
+) -> tuple[Candidate, ...]:
     n, c_all, oh_all, ow_all = layer.result.tiles
-    params = param_tiles(layer)
+    params, taps = param_tiles(layer), math.prod(layer.window.kernel)
     most_c = config.param_depth // params if params else config.out_depth
-    c, oh, ow = (
-        axis.ravel().astype(np.int64)
+    c, oh, ow, share = (
+        axis.ravel()
         for axis in np.meshgrid(
             splits(c_all, min(most_c, config.out_depth)),
             splits(oh_all, config.out_depth),
             splits(ow_all, config.out_depth),
+            _shares(layer, config),
             indexing="ij",
         )
     )
     rows = (oh - 1) * layer.window.strides[0] + layer.window.extent((1, 1))[0]
     columns = (ow - 1) * layer.window.strides[1] + layer.window.extent((1, 1))[1]
-    fits = (c * rows * columns <= config.vec_depth) & (c * oh * ow <= config.out_depth)
-    c, oh, ow, rows, columns = (each[fits] for each in (c, oh, ow, rows, columns))
+    size, result = c * rows * columns, c * oh * ow
+    fits = (size <= config.vec_depth) & (result <= config.out_depth)
+    on_array = (size <= config.inp_depth) & (result <= config.acc_bank_depth)
+    on_array &= c * taps <= config.wgt_depth
+    fits &= on_array | (share == 0)
+    c, oh, ow, share, rows, columns = (each[fits] for each in (c, oh, ow, share, rows, columns))
+    size, result = size[fits], result[fits]
     groups = -(-c_all // c)
     tiles = n * groups * -(-oh_all // oh) * -(-ow_all // ow)
-    work = n * c_all * oh_all * ow_all * math.prod(layer.window.kernel) * config.vector_passes
-    vector = work + tiles * (vector_latency(config) + START_CYCLES)
+    given = np.rint(tiles * share)
+    share = given / tiles
+    work = n * c_all * oh_all * ow_all * taps
+    passes = config.vector_passes
+    vector = work * (1 - share) * passes + work * share * passes / taps
+    vector = vector + tiles * (vector_latency(config) + START_CYCLES)
+    gemm = work * share + given * (START_CYCLES + (config.acc_banks == 1) * result * passes)
     load_cycles = _box_cycles(config, Memory.VEC, c, rows, columns)
     store_cycles = _box_cycles(config, Memory.OUT, c, oh, ow)
     param_cycles = c * params * config.beats(Memory.PARAM) * config.beat_interval
+    weight_cycles = c * taps * config.beats(Memory.WGT) * config.beat_interval * (share > 0)
     fetch_cycles = tiles * 4 * instruction_beats(config) * config.beat_interval
-    memory = tiles * (load_cycles + store_cycles) + groups * param_cycles + fetch_cycles
-    serial = (2 * c * rows * columns > config.vec_depth) * tiles * load_cycles
-    serial = serial + (2 * c * oh * ow > config.out_depth) * tiles * store_cycles
-    cost = np.maximum(vector + serial * (tiles > 1), memory)
-    cost = cost + load_cycles + param_cycles + store_cycles + INSTRUCTION_CYCLES * 3 * tiles
-    index = int(np.argmin(cost))
-    return WindowTiling(c=int(c[index]), oh=int(oh[index]), ow=int(ow[index]))
+    memory = tiles * (load_cycles + store_cycles) + fetch_cycles
+    memory = memory + groups * (param_cycles + weight_cycles)
+    serial = (2 * size > config.vec_depth) * tiles * load_cycles
+    serial = serial + (2 * result > config.out_depth) * tiles * store_cycles
+    cost = np.maximum(np.maximum(vector, gemm) + serial * (tiles > 1), memory)
+    cost = cost + load_cycles + param_cycles + store_cycles + weight_cycles
+    cost = cost + result * taps * (share > 0)
+    cost = cost + INSTRUCTION_CYCLES * (3 * tiles + given)
+    least = np.maximum(np.maximum(vector, gemm), memory)
+    return tuple(
+        Candidate(
+            WindowTiling(
+                c=int(c[index]),
+                oh=int(oh[index]),
+                ow=int(ow[index]),
+                on_array=int(given[index]),
+            ),
+            float(cost[index]),
+            float(least[index]),
+        )
+        for index in _first(cost, count)
+    )
 
 
-def tile_flat(count: int, operands: int, config: AccelConfig, *, acc: bool) -> int:
-    """Return the tiles of one step of an elementwise layer over `count` tiles."""
+def _shares(layer: WindowLayer, config: AccelConfig) -> list[float]:
+    """Return the shares of a layer's tiles that the array may take: where both end together."""
+    if layer.array is None:
+        return [0.0]
+    taps, passes = math.prod(layer.window.kernel), config.vector_passes
+    balanced = taps * passes / (taps + taps * passes - passes)
+    return [0.0, balanced / 2, balanced, 1.0]
+
+
+def _flat_candidates(layer: Layer, config: AccelConfig, count: int) -> tuple[Candidate, ...]:
+    operands = 1 if isinstance(layer, LookupLayer) else 2
     most = min(config.vec_depth // operands, config.out_depth)
-    if acc:
+    if isinstance(layer, MultiplyLayer):
         most = min(most, config.acc_bank_depth)
-    if count <= most // 2:
-        return -(-count // 2) if count > _FLAT_LEAST else count
-    return max(1, min(most // 2, -(-count // _FLAT_STEPS)))
+    tiles = layer.result.count
+    found = [_flat_candidate(step, tiles, operands, config) for step in splits(tiles, most)]
+    return tuple(sorted(found, key=lambda each: each.estimate)[:count])
 
 
-_FLAT_LEAST: Final = 64
-_FLAT_STEPS: Final = 6
+def _flat_candidate(step: int, tiles: int, operands: int, config: AccelConfig) -> Candidate:
+    steps = -(-tiles // step)
+    beats = config.beats(Memory.OUT) * config.beat_interval
+    fetch = steps * (operands + 2) * instruction_beats(config) * config.beat_interval
+    memory = tiles * (operands + 1) * beats + fetch
+    vector = tiles * operands * config.vector_passes
+    vector += steps * (vector_latency(config) + START_CYCLES)
+    alone = 2 * step * operands > config.vec_depth or 2 * step > config.out_depth
+    busy = memory + vector if alone else max(memory, vector)
+    ends = step * (config.vector_passes * operands + beats * (operands + 1))
+    cost = busy + ends + INSTRUCTION_CYCLES * steps * (operands + 2)
+    return Candidate(FlatTiling(step=step), float(cost), float(max(memory, vector)))
 
 
 def _box_cycles(

@@ -16,7 +16,14 @@ from codesign.compiler.backends.accel.box import (
     store_flat,
 )
 from codesign.compiler.backends.accel.builder import Builder, strides
-from codesign.compiler.backends.accel.gemm import Range, ranges
+from codesign.compiler.backends.accel.fit import param_tiles
+from codesign.compiler.backends.accel.gemm import (
+    Range,
+    Tile,
+    addresses_of,
+    emit_tile,
+    ranges,
+)
 from codesign.compiler.backends.accel.layer import (
     AddLayer,
     LookupLayer,
@@ -25,42 +32,59 @@ from codesign.compiler.backends.accel.layer import (
 )
 from codesign.compiler.backends.accel.node import tiles_at
 from codesign.compiler.backends.accel.pack import field_words, scaling_words, window_words
-from codesign.compiler.backends.accel.tile import WindowTiling, param_tiles
+from codesign.compiler.backends.accel.tile import WindowTiling
 
 
 def emit_window(builder: Builder, layer: WindowLayer, tiling: WindowTiling) -> None:
-    """Append a window layer's instructions: one vector instruction for each tile."""
-    config = builder.config
+    """Append a window layer's instructions: one vector or gemm instruction for each tile.
+
+    The tiles that the array takes are spread evenly among all, so that both units work at once.
+    """
     n, c, oh, ow = layer.result.tiles
-    each = param_tiles(layer)
-    address = 0
-    if each:
-        words = window_words(layer, config.block_out)
+    params = address = 0
+    if param_tiles(layer):
+        words = window_words(layer, builder.config.block_out)
         address = builder.constants.add(Memory.PARAM, words)
+    _divide_window(builder, layer, tiling)
     table = builder.table(layer.epilogue)
+    boxes = list(
+        product(ranges(c, tiling.c), range(n), ranges(oh, tiling.oh), ranges(ow, tiling.ow))
+    )
+    shared = None
+    if layer.array is not None and tiling.on_array:
+        shared = layer.array, addresses_of(builder, layer.array, tiling.c)
+    for index, (channels, i, rows, columns) in enumerate(boxes):
+        tile = Tile(i, channels, rows, columns)
+        turn = (index + 1) * tiling.on_array // len(boxes) > index * tiling.on_array // len(boxes)
+        if shared is not None and turn:
+            emit_tile(builder, *shared, tile, 1)
+            continue
+        if param_tiles(layer):
+            params = _window_params(builder, layer, address, channels)
+        _window_tile(builder, layer, tile, params, table)
+
+
+def _divide_window(builder: Builder, layer: WindowLayer, tiling: WindowTiling) -> None:
     height, width = layer.window.extent((tiling.oh, tiling.ow))
-    builder.rings[Memory.VEC].divide(tiling.c * height * width)
+    for memory in (Memory.VEC, Memory.INP):
+        builder.rings[memory].divide(tiling.c * height * width)
     builder.rings[Memory.OUT].divide(tiling.c * tiling.oh * tiling.ow)
-    builder.rings[Memory.PARAM].divide(max(1, tiling.c * each))
-    for channels, i, rows, columns in product(
-        ranges(c, tiling.c), range(n), ranges(oh, tiling.oh), ranges(ow, tiling.ow)
-    ):
-        first = address + channels[0] * each * config.beats(Memory.PARAM)
-        count = (channels[1] - channels[0]) * each
-        params = builder.constant(Memory.PARAM, first, tiles=count) if each else 0
-        _window_tile(builder, layer, (i, channels, rows, columns), params, table)
+    builder.rings[Memory.PARAM].divide(max(1, tiling.c * param_tiles(layer)))
+    builder.rings[Memory.WGT].divide(tiling.c * math.prod(layer.window.kernel))
+
+
+def _window_params(builder: Builder, layer: WindowLayer, address: int, channels: Range) -> int:
+    each = param_tiles(layer)
+    first = address + channels[0] * each * builder.config.beats(Memory.PARAM)
+    return builder.constant(Memory.PARAM, first, tiles=(channels[1] - channels[0]) * each)
 
 
 def _window_tile(
-    builder: Builder,
-    layer: WindowLayer,
-    tile: tuple[int, Range, Range, Range],
-    params: int,
-    table: int | None,
+    builder: Builder, layer: WindowLayer, tile: Tile, params: int, table: int | None
 ) -> None:
-    n, channels, rows, columns = tile
+    n, channels, rows, columns = tile.n, tile.channels, tile.rows, tile.columns
+    c, oh, ow = tile.extents
     window = layer.window
-    c, oh, ow = (b - a for a, b in (channels, rows, columns))
     height, width = window.extent((oh, ow))
     top = rows[0] * window.strides[0] - window.padding[0]
     left = columns[0] * window.strides[1] - window.padding[1]

@@ -160,7 +160,31 @@ class Arithmetic:
             return self.text.op(f"icmp ne {before} {value}, {self.literal(0, source)}")
         if before == after:
             return value
+        if source is DType.FLOAT64 and result is DType.FLOAT16:
+            return self._halved(value)
         return self.text.op(f"{_conversion(source, result)} {before} {value} to {after}")
+
+    def _halved(self, value: str) -> str:
+        """Write the conversion of float64 to float16, which processors do not have.
+
+        By way of float32, rounded to odd, so that the second rounding sees what the first one lost.
+        Source: Boldo and Melquiond, Emulation of FMA and Correctly Rounded Sums (2008), section 3.
+        """
+        wide, single, half = (self.type_of(each) for each in ("double", "float", "half"))
+        word, truth = self.type_of("i32"), self.type_of("i1")
+        near = self.text.op(f"fptrunc {wide} {value} to {single}")
+        back = self.text.op(f"fpext {single} {near} to {wide}")
+        lost = self.text.op(f"fcmp one {wide} {back}, {value}")
+        fabs = f"llvm.fabs.{self.suffix('double')}"
+        magnitudes = [self.text.call(wide, fabs, (wide, each)) for each in (back, value)]
+        far = self.text.op(f"fcmp ogt {wide} {magnitudes[0]}, {magnitudes[1]}")
+        bits = self.text.op(f"bitcast {single} {near} to {word}")
+        one_less = self.text.op(f"zext {truth} {far} to {word}")
+        toward_zero = self.text.op(f"sub {word} {bits}, {one_less}")
+        sticky = self.text.op(f"zext {truth} {lost} to {word}")
+        odd = self.text.op(f"or {word} {toward_zero}, {sticky}")
+        rounded = self.text.op(f"bitcast {word} {odd} to {single}")
+        return self.text.op(f"fptrunc {single} {rounded} to {half}")
 
     def saturated(self, value: str, source: DType, result: DType) -> str:
         """Write a conversion of floats to the nearest integer of the type toward zero, NaN to 0."""

@@ -59,7 +59,7 @@ def compile_cpu(
     constants = _pack_constants(program)
     module = _module_text(program, plan, constants.offsets, target, len(graph.inputs))
     return CpuKernel(
-        object_code=_object_code(module, target),
+        object_code=object_code(module, target),
         symbol=_SYMBOL,
         triple=target.triple,
         cpu=target.cpu,
@@ -131,7 +131,7 @@ def _module_text(
     loads = FunctionText()
     writer = _EntryWriter(loads, plan, constants, inputs)
     for launch in program.launches:
-        body = _kernel_text(launch.kernel, target, declarations)
+        body = kernel_text(launch.kernel, target, declarations)
         name = functions.setdefault(body, f"kernel{len(functions)}")
         pointers = ", ".join(f"ptr {writer.pointer(place)}" for place in launch.places)
         calls.append(f"  call void @{name}({pointers})")
@@ -195,7 +195,8 @@ class _EntryWriter:
         return self.text.op(f"getelementptr i8, ptr {base}, i64 {offset}") if offset else base
 
 
-def _kernel_text(kernel: Kernel, target: CpuTarget, declarations: set[str]) -> str:
+def kernel_text(kernel: Kernel, target: CpuTarget, declarations: set[str]) -> str:
+    """Return a kernel as parameters and body of a function; note what it calls."""
     text = FunctionText()
     match kernel:
         case LoopKernel():
@@ -215,7 +216,7 @@ def _kernel_text(kernel: Kernel, target: CpuTarget, declarations: set[str]) -> s
     return f"({parameters}) #0 {{\nentry:\n{body}\n  ret void\n}}"
 
 
-def _object_code(module: str, target: CpuTarget) -> bytes:
+def object_code(module: str, target: CpuTarget) -> bytes:
     """Return a module's object code.
 
     The kernels are scheduled before LLVM sees them: its whole pipeline takes ten times as long as

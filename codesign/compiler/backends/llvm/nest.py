@@ -1,6 +1,7 @@
 """Loop nests in index notation to LLVM: one function for a `LoopKernel`.
 
-The innermost loop runs a vector at a time where every access along it is contiguous or uniform.
+The innermost loop runs a vector at a time where every access along it is contiguous or uniform, and
+ends with ever shorter vectors.
 Neighbouring loops that walk memory without a gap become one.
 """
 
@@ -63,23 +64,25 @@ def _emit_stage(stage: Stage, text: FunctionText, pointers: dict[Buffer, str], l
 
 
 def _innermost(stage: Stage, emitter: ScalarEmitter, axis: Axis, extent: int, lanes: int) -> None:
+    """Write the innermost loop; what whole vectors leave is done by ever shorter ones."""
     text = emitter.text
-    full = extent // lanes * lanes
-    if lanes > 1:
-        emitter.lanes, emitter.vector_axis = lanes, axis
-        with text.loop(full, step=lanes) as (index, _):
-            emitter.axes[axis] = index
-            emitter.store(stage.target, stage.index, stage.body)
-        emitter.lanes, emitter.vector_axis = 1, None
-        if full == extent:
-            return
-        with text.loop(extent - full) as (index, _):
-            emitter.axes[axis] = text.op(f"add i64 {index}, {full}")
-            emitter.store(stage.target, stage.index, stage.body)
-        return
-    with text.loop(extent) as (index, _):
-        emitter.axes[axis] = index
-        emitter.store(stage.target, stage.index, stage.body)
+    done = 0
+    while done < extent:
+        count = (extent - done) // lanes * lanes
+        if count:
+            emitter.lanes, emitter.vector_axis = lanes, axis if lanes > 1 else None
+            with text.loop(count, step=lanes) as (index, _):
+                emitter.axes[axis] = _sum(text, index, done)
+                emitter.store(stage.target, stage.index, stage.body)
+        done += count
+        lanes //= 2
+    emitter.lanes, emitter.vector_axis = 1, None
+
+
+def _sum(text: FunctionText, index: str, number: int) -> str:
+    if number == 0:
+        return index
+    return str(number) if index == "0" else text.op(f"add i64 {index}, {number}")
 
 
 def _collapsed(stage: Stage) -> dict[Axis, int]:

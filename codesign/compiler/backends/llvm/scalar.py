@@ -60,6 +60,8 @@ class ScalarEmitter:
         self.vector_axis: Axis | None = None
         self.mask: str | None = None
         self.accumulator = ""
+        self.strides: dict[Buffer, tuple[str, ...]] = {}
+        """Elements from one index to the next, of buffers whose shape is known at run time only."""
         self._known: dict[Expr, str] = {}
 
     @property
@@ -101,9 +103,20 @@ class ScalarEmitter:
 
     def address(self, buffer: Buffer, index: tuple[Index, ...]) -> str:
         """Write the pointer to an element (of the first lane)."""
-        position = self.index(buffer.address(index))
+        strides = self.strides.get(buffer)
+        if strides is None:
+            position = self.index(buffer.address(index))
+        else:
+            position = self._position_by(strides, index)
         kind = memory_type(buffer.storage)
         return self.text.op(f"getelementptr {kind}, ptr {self.pointers[buffer]}, i64 {position}")
+
+    def _position_by(self, strides: tuple[str, ...], index: tuple[Index, ...]) -> str:
+        total = "0"
+        for each, stride in zip(index, strides, strict=True):
+            part = self.text.op(f"mul i64 {self.index(each)}, {stride}")
+            total = self.text.op(f"add i64 {total}, {part}")
+        return total
 
     def index(self, index: Index) -> str:
         """Write an index as an i64 (of the first lane)."""

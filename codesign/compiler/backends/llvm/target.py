@@ -45,6 +45,7 @@ def initialize() -> None:
     """Make LLVM's code generators available."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()
 
 
 @cache

@@ -25,6 +25,8 @@ class FunctionText:
         self.lines: list[str] = []
         self.block = "entry"
         self.declarations: set[str] = set()
+        self.extents: dict[int, str] = {}
+        """Extents that stand for numbers which are known at run time only, and where these are."""
         self._count = 0
 
     def fresh(self) -> str:
@@ -64,6 +66,10 @@ class FunctionText:
         the last values. A loop of one turn is no loop.
         """
         state = Carried([value for _, value in carried], [value for _, value in carried])
+        if extent in self.extents:
+            with self._open_loop(self.extents[extent], carried, state, step) as index:
+                yield index, state
+            return
         if extent <= step:
             yield "0", state
             state.current = state.next
@@ -89,6 +95,35 @@ class FunctionText:
         self.do(f"br i1 {again}, label %{head}, label %{after}")
         self.label(after)
         state.current = state.next
+
+    @contextmanager
+    def _open_loop(
+        self, bound: str, carried: tuple[tuple[str, str], ...], state: Carried, step: int
+    ) -> Iterator[str]:
+        """Write a loop that may have no turn at all."""
+        before, head, turn, after = self.block, self.fresh(), self.fresh(), self.fresh()
+        self.do(f"br label %{head}")
+        self.label(head)
+        index, following = f"%{self.fresh()}", f"%{self.fresh()}"
+        place = len(self.lines)
+        names = [f"%{self.fresh()}" for _ in carried]
+        again = self.op(f"icmp ult i64 {index}, {bound}")
+        self.do(f"br i1 {again}, label %{turn}, label %{after}")
+        self.label(turn)
+        state.current = list(names)
+        state.next = list(names)
+        yield index
+        latch = self.block
+        phis = [f"  {index} = phi i64 [ 0, %{before} ], [ {following}, %{latch} ]"]
+        phis += [
+            f"  {name} = phi {kind} [ {initial}, %{before} ], [ {last}, %{latch} ]"
+            for name, (kind, initial), last in zip(names, carried, state.next, strict=True)
+        ]
+        self.lines[place:place] = phis
+        self.do(f"{following} = add nuw nsw i64 {index}, {step}")
+        self.do(f"br label %{head}")
+        self.label(after)
+        state.current = list(names)
 
     def choose(
         self, condition: str, kind: str, then: Callable[[], str], otherwise: Callable[[], str]

@@ -1,0 +1,174 @@
+"""What evaluating an expression may do beside giving a value.
+
+Reading and writing cells keep their order and their number. A new cell is another one each time.
+What may fail (an operator that refuses values, a partial match, a call that may not end) may be
+left out where its value is not needed, but never be evaluated where it was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Flag
+from typing import Final, final
+
+from codesign.compiler.analysis.call_order import callees_first
+from codesign.ir.relay.expr import (
+    Call,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    Let,
+    Match,
+    OpRef,
+    RefNew,
+    RefRead,
+    RefWrite,
+    Var,
+)
+from codesign.ir.relay.module import Module
+from codesign.ir.relay.type_algebra import type_leaves
+from codesign.ir.relay.types import UNKNOWN, TensorType, Type
+from codesign.ir.relay.visit import children, post_order
+
+
+class Effect(Flag):
+    """What an evaluation may do; flags are joined by `|`."""
+
+    NONE = 0
+    ALLOCATES = 1
+    """Makes a new cell."""
+    FAILS = 2
+    """May refuse its values, or not end."""
+    READS = 4
+    """Reads a cell."""
+    WRITES = 8
+    """Writes a cell."""
+
+
+ORDERED: Final = Effect.READS | Effect.WRITES
+"""Effects that keep their order among each other."""
+
+ANYTHING: Final = Effect.ALLOCATES | Effect.FAILS | ORDERED
+"""What a function may do of which nothing is known."""
+
+_REFUSING: Final = frozenset(
+    {"divide", "floor_divide", "mod", "floor_mod", "trunc_divide", "trunc_mod"}
+    | {"take", "gather_nd", "gather_elements", "one_hot", "qnn.requantize"}
+)
+"""Operators that refuse some values of the right type; `dyn.…` do too."""
+
+
+@final
+class Effects:
+    """Effects of the expressions of one module."""
+
+    def __init__(self, module: Module) -> None:
+        self._is_gradual = _is_gradual(module)
+        # A call of what is not known yet goes round in a circle: it may not end.
+        self._globals = dict.fromkeys(module.functions, Effect.FAILS)
+        names = {function: name for name, function in module.functions.items()}
+        order = callees_first(module)
+        changed = True
+        while changed:
+            changed = False
+            for function in order:
+                found = self.of_all(function)[function.body] | self._checked()
+                changed |= found != self._globals[names[function]]
+                self._globals[names[function]] = found
+
+    def latent(self, name: str) -> Effect:
+        """Return what a call of a global function may do."""
+        return self._globals.get(name, ANYTHING)
+
+    def of_all(self, *roots: Expr) -> Mapping[Expr, Effect]:
+        """Return for every node under the roots what evaluating it, operands included, may do.
+
+        Making a function does nothing; what its body may do counts where it is called.
+        """
+        nodes = list(post_order(*roots))
+        named = {
+            node.value: node.var
+            for node in nodes
+            if isinstance(node, Let) and isinstance(node.value, Function)
+        }
+        latent: dict[Expr, Effect] = dict.fromkeys(named.values(), Effect.FAILS)
+        found: dict[Expr, Effect] = {}
+        for _ in range(2):  # the second time calls of a function in itself are known
+            for node in nodes:
+                found[node] = self._effect(node, found, latent)
+                if isinstance(node, Function) and node in named:
+                    latent[named[node]] = found[node.body] | self._checked()
+        return found
+
+    def _checked(self) -> Effect:
+        """Return what binding a variable with an annotation may do."""
+        return Effect.FAILS if self._is_gradual else Effect.NONE
+
+    def _effect(
+        self, node: Expr, known: Mapping[Expr, Effect], latent: Mapping[Expr, Effect]
+    ) -> Effect:
+        if isinstance(node, Function):
+            return Effect.NONE
+        effect = self._own(node, known, latent)
+        for each in children(node):
+            effect |= known[each]
+        return effect
+
+    def _own(
+        self, node: Expr, known: Mapping[Expr, Effect], latent: Mapping[Expr, Effect]
+    ) -> Effect:
+        match node:
+            case Call(callee):
+                return self._call(callee, known, latent)
+            case RefNew():
+                return Effect.ALLOCATES
+            case RefRead():
+                return Effect.READS
+            case RefWrite():
+                return Effect.WRITES
+            case Match(complete=False):
+                return Effect.FAILS
+            case Let(Var(annotation=annotation)) if annotation is not None:
+                return self._checked()
+            case _:
+                return Effect.NONE
+
+    def _call(
+        self, callee: Expr, known: Mapping[Expr, Effect], latent: Mapping[Expr, Effect]
+    ) -> Effect:
+        match callee:
+            case OpRef(name):
+                refuses = name in _REFUSING or name.startswith("dyn.")
+                return Effect.FAILS if refuses else self._checked()
+            case Constructor():
+                return Effect.NONE
+            case GlobalVar(name):
+                return self.latent(name)
+            case Function(body=body):
+                return known[body] | self._checked()
+            case Var():
+                return latent.get(callee, ANYTHING)
+            case _:
+                return ANYTHING
+
+
+def _is_gradual(module: Module) -> bool:
+    """Return whether a length may turn out at run time not to fit."""
+    return any(
+        isinstance(leaf, TensorType) and UNKNOWN in leaf.shape
+        for node in post_order(*module.functions.values())
+        for type_ in _annotations(node)
+        if type_ is not None
+        for leaf in type_leaves(type_)
+    )
+
+
+def _annotations(node: Expr) -> Iterable[Type | None]:
+    match node:
+        case Var(annotation=annotation):
+            return (annotation,)
+        case Function(result_type=result_type):
+            return (result_type,)
+        case _:
+            return ()

@@ -1,0 +1,160 @@
+"""Shape functions: the extents of results where those of operands are known at run time only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, final
+
+from codesign.compiler.backends.llvm.text import FunctionText
+from codesign.ir.control.program import Operator
+from codesign.ops.axis import AxisAttrs
+from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
+from codesign.ops.like import ReshapeLikeAttrs
+from codesign.ops.nn.bias_add import BiasAddAttrs
+from codesign.ops.one_hot import OneHotAttrs
+from codesign.ops.reduce import ReduceAttrs
+from codesign.ops.transpose import TransposeAttrs
+
+Extents: TypeAlias = tuple[str, ...]
+"""Extents of a tensor: registers or numbers, of i64."""
+
+BROADCASTING: Final = frozenset(
+    {
+        *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "where"),
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+        *("logical_and", "logical_or"),
+    }
+)
+"""Operators whose operands broadcast to the shape of the result."""
+
+COPYING: Final = frozenset({"expand_dims", "squeeze", "reshape_like"})
+"""Operators that give the same elements in the same order."""
+
+
+@final
+class ShapeWriter:
+    """Writes shape functions; `require(condition, what)` makes a run fail where it is false."""
+
+    def __init__(self, text: FunctionText, require: Callable[[str, str], None]) -> None:
+        self._text = text
+        self._require = require
+
+    def result(self, operator: Operator, operands: Sequence[Extents]) -> Extents:
+        """Return the extents of an operator's result; by default those of its first operand."""
+        name, attrs, first = operator.operator, operator.attrs, operands[0] if operands else ()
+        if name in BROADCASTING:
+            return self._broadcast(name, operands)
+        match name, attrs:
+            case "concatenate", AxisAttrs(axis=axis):
+                return self._concatenate(operands, axis % len(first))
+            case "take", AxisAttrs(axis=axis):
+                axis %= len(first)
+                return (*first[:axis], *operands[1], *first[axis + 1 :])
+            case "transpose", TransposeAttrs(axes=axes):
+                return tuple(first[axis] for axis in axes or reversed(range(len(first))))
+            case "nn.dense", _:
+                self._same(first[-1], operands[1][1], "nn.dense reduces over unequal lengths")
+                return (*first[:-1], operands[1][0])
+            case "nn.matmul", _:
+                left, right = operands
+                self._same(left[-1], right[-2], "nn.matmul reduces over unequal lengths")
+                batch = self._broadcast(name, (left[:-2], right[:-2]))
+                return (*batch, left[-2], right[-1])
+            case (("sum" | "prod" | "max" | "min" | "cpu.max"), ReduceAttrs() as reduced):
+                return _reduced(first, reduced)
+            case "nn.bias_add", BiasAddAttrs(axis=axis):
+                self._same(first[axis], operands[1][0], "nn.bias_add has another bias")
+                return first
+            case "expand_dims", ExpandDimsAttrs() as expand:
+                begin = expand.axis if expand.axis >= 0 else len(first) + 1 + expand.axis
+                return (*first[:begin], *("1",) * expand.num_newaxis, *first[begin:])
+            case "squeeze", SqueezeAttrs(axis=axes):
+                return self._squeeze(first, {axis % len(first) for axis in axes})
+            case "reshape_like", ReshapeLikeAttrs() as like:
+                return self._reshape_like(first, operands[1], like)
+            case "broadcast_to_like", _:
+                return self._broadcast_to(first, operands[1])
+            case "one_hot", OneHotAttrs(depth=depth, axis=axis):
+                axis %= len(first) + 1
+                return (*first[:axis], str(depth), *first[axis:])
+            case _:
+                return first
+
+    def product(self, extents: Extents) -> str:
+        """Return the number of elements."""
+        total = "1"
+        for extent in extents:
+            if total == "1":
+                total = extent
+            elif extent != "1":
+                total = self._text.op(f"mul i64 {total}, {extent}")
+        return total
+
+    def _same(self, one: str, other: str, what: str) -> str:
+        """Require two extents to be equal; return the one that says more."""
+        if one != other:
+            self._require(self._text.op(f"icmp eq i64 {one}, {other}"), what)
+        return other if one.startswith("%") else one
+
+    def _broadcast(self, name: str, shapes: Sequence[Extents]) -> Extents:
+        rank = max(len(shape) for shape in shapes)
+        result: Extents = ("1",) * rank
+        for shape in shapes:
+            own = ("1",) * (rank - len(shape)) + shape
+            result = tuple(self._joined(name, a, b) for a, b in zip(result, own, strict=True))
+        return result
+
+    def _joined(self, name: str, one: str, other: str) -> str:
+        if one in ("1", other):
+            return other
+        if other == "1":
+            return one
+        text = self._text
+        same = text.op(f"icmp eq i64 {one}, {other}")
+        is_one = text.op(f"icmp eq i64 {one}, 1")
+        other_is_one = text.op(f"icmp eq i64 {other}, 1")
+        good = text.op(f"or i1 {same}, {is_one}")
+        good = text.op(f"or i1 {good}, {other_is_one}")
+        self._require(good, f"{name} has shapes that do not broadcast")
+        return text.op(f"select i1 {is_one}, i64 {other}, i64 {one}")
+
+    def _broadcast_to(self, data: Extents, like: Extents) -> Extents:
+        what = "broadcast_to_like cannot reach the shape"
+        for one, other in zip(data, like[len(like) - len(data) :], strict=True):
+            if one not in ("1", other):
+                same = self._text.op(f"icmp eq i64 {one}, {other}")
+                is_one = self._text.op(f"icmp eq i64 {one}, 1")
+                self._require(self._text.op(f"or i1 {same}, {is_one}"), what)
+        return like
+
+    def _concatenate(self, shapes: Sequence[Extents], axis: int) -> Extents:
+        result = list(shapes[0])
+        for shape in shapes[1:]:
+            for place, extent in enumerate(shape):
+                if place == axis:
+                    result[place] = self._text.op(f"add i64 {result[place]}, {extent}")
+                else:
+                    what = "concatenate joins tensors that differ along other axes"
+                    result[place] = self._same(result[place], extent, what)
+        return tuple(result)
+
+    def _squeeze(self, first: Extents, axes: set[int]) -> Extents:
+        for axis in sorted(axes):
+            self._same("1", first[axis], "squeeze drops axes of length 1 only")
+        return tuple(each for axis, each in enumerate(first) if axis not in axes)
+
+    def _reshape_like(self, data: Extents, like: Extents, attrs: ReshapeLikeAttrs) -> Extents:
+        begin, end, _ = slice(attrs.lhs_begin, attrs.lhs_end).indices(len(data))
+        taken = like[attrs.rhs_begin : attrs.rhs_end]
+        result = (*data[:begin], *taken, *data[max(begin, end) :])
+        what = "reshape_like changes the number of elements"
+        self._same(self.product(data), self.product(result), what)
+        return result
+
+
+def _reduced(first: Extents, attrs: ReduceAttrs) -> Extents:
+    rank = len(first)
+    over = {axis % rank for axis in attrs.axis} or set(range(rank))
+    if attrs.keepdims:
+        return tuple("1" if axis in over else each for axis, each in enumerate(first))
+    return tuple(each for axis, each in enumerate(first) if axis not in over)

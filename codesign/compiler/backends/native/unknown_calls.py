@@ -1,0 +1,231 @@
+"""How control calls an operator whose shapes are known at run time only.
+
+The extents of the result come from the shape function, its memory from the heap; what the operator
+demands of values (an index inside of its tensor, a divisor other than zero) is looked at before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from codesign.compiler.backends.llvm.arithmetic import memory_type
+from codesign.compiler.backends.llvm.text import FunctionText
+from codesign.compiler.backends.native.extents import COPYING, Extents, ShapeWriter
+from codesign.compiler.backends.native.tensors import TensorWriter, tensor_type
+from codesign.compiler.backends.native.unknown import UnknownKernels, has_rule
+from codesign.diagnostics import CodesignError, Problem
+from codesign.dtypes import DType
+from codesign.ir.control.program import Operator, Site
+from codesign.ir.executable.heap import data_offset, tensor_word
+from codesign.ir.relay.types import UNKNOWN, TensorType
+from codesign.ops.axis import AxisAttrs
+from codesign.ops.reduce import ReduceAttrs
+
+
+@final
+class UnknownCalls:
+    """Writes calls into one function; `require(condition, site)` fails where a condition is false.
+
+    `declarations` collects what the function calls in the module of kernels.
+    """
+
+    def __init__(
+        self,
+        text: FunctionText,
+        kernels: UnknownKernels,
+        require: Callable[[str, Site], None],
+    ) -> None:
+        self._text = text
+        self._kernels = kernels
+        self._require = require
+        self._tensors = TensorWriter(text)
+
+    def extents(self, tensor: str, type_: TensorType) -> Extents:
+        """Return the extents of a tensor: numbers where the type knows them, else registers."""
+        return tuple(
+            self._tensors.extent(tensor, axis) if extent is UNKNOWN else str(extent)
+            for axis, extent in enumerate(type_.shape)
+        )
+
+    def check(self, tensor: str, type_: TensorType, site: Site) -> None:
+        """Fail unless a tensor has the extents that its type knows."""
+        good = "true"
+        for axis, extent in enumerate(type_.shape):
+            if extent is not UNKNOWN:
+                found = self._tensors.extent(tensor, axis)
+                same = self._text.op(f"icmp eq i64 {found}, {extent}")
+                good = self._text.op(f"and i1 {good}, {same}")
+        if good != "true":
+            self._require(good, site)
+
+    def call(self, operator: Operator, operands: Sequence[str]) -> str:
+        """Write an operator's call; return its result, a new object.
+
+        Raises
+        ------
+        CodesignError
+            The operator has no native code for shapes that are not known.
+        """
+        text = self._text
+        types = [tensor_type(value) for value in operator.inputs]
+        result_type = tensor_type(operator.results[0])
+        if not self._is_known(operator):
+            raise CodesignError(
+                Problem(
+                    what=f"{operator.operator} is not compiled for shapes that are not known",
+                    span=operator.span,
+                    help="give the lengths of its operands, or run it in the interpreter",
+                )
+            )
+        shapes = [self.extents(name, t) for name, t in zip(operands, types, strict=True)]
+        shape = ShapeWriter(text, lambda good, what: self._fail_unless(good, what, operator))
+        found = shape.result(operator, shapes)
+        total = shape.product(found)
+        self._demand(operator, operands, shapes, shape)
+        result = self.new(result_type, found)
+        offset = data_offset(len(found))
+        out = text.op(f"getelementptr i8, ptr {result}, i64 {offset}")
+        data = [self._tensors.data(n, t) for n, t in zip(operands, types, strict=True)]
+        if operator.operator in COPYING:
+            self._copy(out, data[0], total, result_type)
+        elif operator.operator == "concatenate":
+            self._concatenate(operator, out, data, shapes, shape)
+        else:
+            kernel = self._kernels.kernel(operator, tuple(types), result_type)
+            numbers = [total, *found, *(each for extents in shapes for each in extents)]
+            pointers = ", ".join(f"ptr {each}" for each in (out, *data))
+            integers = ", ".join(f"i64 {each}" for each in numbers)
+            kinds = ", ".join(["ptr"] * (1 + len(data)) + ["i64"] * len(numbers))
+            text.declarations.add(f"declare void @{kernel}({kinds})")
+            text.do(f"call void @{kernel}({pointers}, {integers})")
+        return result
+
+    def _is_known(self, operator: Operator) -> bool:
+        single = len(operator.results) == 1
+        return single and (
+            operator.operator in COPYING or operator.operator == "concatenate" or has_rule(operator)
+        )
+
+    def _fail_unless(self, good: str, what: str, operator: Operator) -> None:
+        self._require(good, Site(what, span=operator.span))
+
+    def new(self, type_: TensorType, extents: Extents) -> str:
+        """Write a new tensor with its extents."""
+        text = self._text
+        rank = len(extents)
+        total = "1"
+        for extent in extents:
+            total = text.op(f"mul i64 {total}, {extent}")
+        size = text.op(f"mul i64 {total}, {type_.dtype.size_bytes}")
+        if rank == 0:
+            room = data_offset(0) + type_.dtype.size_bytes
+            result = text.op(f"call ptr @rt.new(ptr %heap, i64 {-(-room // 16)})")
+            head = tensor_word(type_.dtype, 0, -(-room // 16))
+            text.do(f"store i64 {head}, ptr {result}")
+            return result
+        head = tensor_word(type_.dtype, rank, 0)
+        result = text.op(
+            f"call ptr @rt.new_tensor(ptr %heap, i64 {head}, i64 {data_offset(rank)}, i64 {size})"
+        )
+        for axis, extent in enumerate(extents):
+            place = text.op(f"getelementptr i8, ptr {result}, i64 {8 + 8 * axis}")
+            text.do(f"store i64 {extent}, ptr {place}")
+        return result
+
+    def _copy(self, target: str, source: str, total: str, type_: TensorType) -> None:
+        size = self._text.op(f"mul i64 {total}, {type_.dtype.size_bytes}")
+        self._text.do(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)"
+        )
+
+    def _concatenate(
+        self,
+        operator: Operator,
+        out: str,
+        data: Sequence[str],
+        shapes: Sequence[Extents],
+        shape: ShapeWriter,
+    ) -> None:
+        """Copy the pieces of each row one after the other."""
+        text = self._text
+        assert isinstance(operator.attrs, AxisAttrs), "concatenate has an axis"
+        axis = operator.attrs.axis % len(shapes[0])
+        type_ = tensor_type(operator.results[0])
+        rows = shape.product(shapes[0][:axis])
+        lengths = [shape.product(extents[axis:]) for extents in shapes]
+        sizes = [text.op(f"mul i64 {each}, {type_.dtype.size_bytes}") for each in lengths]
+        text.extents[-1] = rows
+        with text.loop(-1, (("ptr", out),)) as (row, state):
+            place = state.current[0]
+            for source, size in zip(data, sizes, strict=True):
+                offset = text.op(f"mul i64 {row}, {size}")
+                piece = text.op(f"getelementptr i8, ptr {source}, i64 {offset}")
+                text.do(
+                    f"call void @llvm.memcpy.p0.p0.i64(ptr {place}, ptr {piece}, "
+                    f"i64 {size}, i1 false)"
+                )
+                place = text.op(f"getelementptr i8, ptr {place}, i64 {size}")
+            state.next[0] = place
+
+    # --- what operators demand of values ----------------------------------------------------------
+
+    def _demand(
+        self,
+        operator: Operator,
+        operands: Sequence[str],
+        shapes: Sequence[Extents],
+        shape: ShapeWriter,
+    ) -> None:
+        match operator.operator, operator.attrs:
+            case "take", AxisAttrs(axis=axis):
+                length = shapes[0][axis]
+                type_ = tensor_type(operator.inputs[1])
+                indices = self._tensors.data(operands[1], type_)
+                bad = self._any(
+                    indices, shape.product(shapes[1]), type_.dtype, self._outside(length)
+                )
+                self._fail_unless(self._not(bad), "take reads outside of its axis", operator)
+            case "divide", _ if tensor_type(operator.inputs[1]).dtype.is_integer:
+                type_ = tensor_type(operator.inputs[1])
+                divisors = self._tensors.data(operands[1], type_)
+                bad = self._any(divisors, shape.product(shapes[1]), type_.dtype, self._is_zero)
+                what = "divide has an integer divisor of zero"
+                self._fail_unless(self._not(bad), what, operator)
+            case (("max" | "min"), ReduceAttrs(axis=axes)):
+                over = axes or tuple(range(len(shapes[0])))
+                count = shape.product(tuple(shapes[0][axis] for axis in over))
+                some = self._text.op(f"icmp ne i64 {count}, 0")
+                what = f"{operator.operator} has no value over an empty axis"
+                self._fail_unless(some, what, operator)
+            case _:
+                pass
+
+    def _not(self, truth: str) -> str:
+        return self._text.op(f"xor i1 {truth}, true")
+
+    def _any(self, data: str, count: str, dtype: DType, test: Callable[[str], str]) -> str:
+        """Write whether a test holds for any of so many integers."""
+        text = self._text
+        kind = memory_type(dtype)
+        extension = "zext" if dtype.minimum == 0 else "sext"
+        text.extents[-1] = count
+        with text.loop(-1, (("i1", "false"),)) as (index, state):
+            place = text.op(f"getelementptr {kind}, ptr {data}, i64 {index}")
+            value = text.op(f"load {kind}, ptr {place}")
+            wide = value if dtype.bits == 64 else text.op(f"{extension} {kind} {value} to i64")
+            state.next[0] = text.op(f"or i1 {state.current[0]}, {test(wide)}")
+        return state.current[0]
+
+    def _outside(self, length: str) -> Callable[[str], str]:
+        def test(value: str) -> str:
+            text = self._text
+            least = text.op(f"sub i64 0, {length}")
+            below = text.op(f"icmp slt i64 {value}, {least}")
+            above = text.op(f"icmp sge i64 {value}, {length}")
+            return text.op(f"or i1 {below}, {above}")
+
+        return test
+
+    def _is_zero(self, value: str) -> str:
+        return self._text.op(f"icmp eq i64 {value}, 0")

@@ -1,0 +1,1 @@
+"""Relay to first-order control: closures, matches, regions of operators, ownership."""

@@ -1,0 +1,76 @@
+"""Operators on shapes that are known at run time only, said by simpler ones.
+
+    softmax(x)  becomes  e = exp(x - max x); e / sum e
+
+What is left has a kernel of its own in the native backend. `cpu.max` is a `max` that gives the
+least number over an empty axis.
+"""
+
+from __future__ import annotations
+
+from codesign.ir.control.program import Operator, Value
+from codesign.ir.relay.expr import Attrs
+from codesign.ir.relay.types import TensorType
+from codesign.ops.axis import AxisAttrs
+from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
+from codesign.ops.reduce import ReduceAttrs
+from codesign.ops.transpose import TransposeAttrs
+
+
+def simpler(operator: Operator) -> tuple[Operator, ...]:
+    """Return operators that together do what one does on shapes that are not known."""
+    match operator.operator, operator.attrs:
+        case (("nn.softmax" | "nn.log_softmax"), AxisAttrs(axis=axis)):
+            return _softmax(operator, axis)
+        case "nn.batch_matmul", BatchMatmulAttrs() as attrs:
+            return _batch_matmul(operator, attrs)
+        case _:
+            return (operator,)
+
+
+def _call(
+    operator: Operator, name: str, inputs: tuple[Value, ...], result: Value, attrs: Attrs | None
+) -> Operator:
+    return Operator((result,), name, attrs, inputs, operator.span)
+
+
+def _softmax(operator: Operator, axis: int) -> tuple[Operator, ...]:
+    (x,) = operator.inputs
+    (result,) = operator.results
+    assert x.tensor is not None, "operands are tensors"
+    axis %= len(x.tensor.shape)
+    shape = tuple(1 if i == axis else dim for i, dim in enumerate(x.tensor.shape))
+    row = TensorType(shape, x.tensor.dtype)
+    over = ReduceAttrs(axis=(axis,), keepdims=True)
+    greatest, total, last = (Value(f"{x.name}.{name}", row) for name in ("max", "sum", "log"))
+    shifted, power = (Value(f"{x.name}.{name}", x.tensor) for name in ("shifted", "power"))
+    begin = (
+        _call(operator, "cpu.max", (x,), greatest, over),
+        _call(operator, "subtract", (x, greatest), shifted, None),
+        _call(operator, "exp", (shifted,), power, None),
+        _call(operator, "sum", (power,), total, over),
+    )
+    if operator.operator == "nn.softmax":
+        return (*begin, _call(operator, "divide", (power, total), result, None))
+    return (
+        *begin,
+        _call(operator, "log", (total,), last, None),
+        _call(operator, "subtract", (shifted, last), result, None),
+    )
+
+
+def _batch_matmul(operator: Operator, attrs: BatchMatmulAttrs) -> tuple[Operator, ...]:
+    lhs, rhs = operator.inputs
+    steps: list[Operator] = []
+    operands = []
+    for value, turns in ((lhs, attrs.transpose_a), (rhs, attrs.transpose_b)):
+        if not turns:
+            operands.append(value)
+            continue
+        assert value.tensor is not None, "operands are tensors"
+        n, i, j = value.tensor.shape
+        turned = Value(f"{value.name}.turned", TensorType((n, j, i), value.tensor.dtype))
+        steps.append(_call(operator, "transpose", (value,), turned, TransposeAttrs(axes=(0, 2, 1))))
+        operands.append(turned)
+    steps.append(_call(operator, "nn.matmul", tuple(operands), operator.results[0], None))
+    return tuple(steps)

@@ -1,0 +1,1 @@
+"""Partial evaluation: what is known when a program is compiled happens then."""

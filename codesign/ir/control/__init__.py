@@ -1,0 +1,1 @@
+"""First-order control: functions of blocks, between Relay and native code."""

@@ -1,0 +1,1 @@
+"""Networks that are trained in Relay: loss, gradient and optimizer are one compiled program."""
