@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
-
-import numba
+from typing import Any, Final, NamedTuple
 
 from codesign.accel import memory
 from codesign.accel.isa import Unit
+from codesign.sim.machine_code import MachineCode
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def _sources() -> str:
-    """Return the digest of all sources whose constants and functions are compiled in."""
-    here = Path(__file__).parent
-    files = [*sorted(here.glob("cycle_*.py")), Path(memory.__file__)]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-_STAMP: Final = _sources()
-
-
-def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Return the function as machine code, cached on disk between runs.
-
-    numba throws its cache away when the function's own file changes; these functions call each
-    other across files, so the stamp that it compares covers all of them.
-    """
-    result = numba.njit(cache=True, error_model="numpy")(function)
-    result._cache._cache_file._source_stamp = _STAMP
-    compiled_function: Callable[_P, _R] = result
-    return compiled_function
-
+compiled: Final = MachineCode.of([*Path(__file__).parent.glob("cycle_*.py"), Path(memory.__file__)])
+"""Makes machine code of a function: they call each other across files."""
 
 NEVER: Final = 1 << 62
 """The time of an event that nothing has caused yet."""

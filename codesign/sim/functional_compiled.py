@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,34 +12,22 @@ import numba
 from codesign.accel.config import Memory
 from codesign.accel.isa import SHIFT_MAX
 from codesign.diagnostics import CodesignError
+from codesign.sim.machine_code import MachineCode
 from codesign.sim.state import unwritten
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def _sources() -> str:
-    """Return the digest of all sources whose constants and functions are compiled in."""
-    here = Path(__file__).parent
-    accel = here.parent / "accel"
-    constants = (accel / f"{name}.py" for name in ("arithmetic", "config", "isa"))
-    files = [*sorted(here.glob("functional_*.py")), *constants]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+_HERE: Final = Path(__file__).parent
 
-
-_STAMP: Final = _sources()
-
-
-def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Return the function as machine code, cached on disk between runs.
-
-    numba throws its cache away when the function's own file changes; these functions are made of
-    more files, so the stamp that it compares covers all of them.
-    """
-    result = numba.njit(cache=True, error_model="numpy")(function)
-    result._cache._cache_file._source_stamp = _STAMP
-    compiled_function: Callable[_P, _R] = result
-    return compiled_function
+compiled: Final = MachineCode.of(
+    [
+        *_HERE.glob("functional_*.py"),
+        *(_HERE.parent / "accel" / f"{name}.py" for name in ("arithmetic", "config", "isa")),
+    ]
+)
+"""Makes machine code of a function that others call."""
 
 
 def compiled_part(function: Callable[_P, _R]) -> Callable[_P, _R]:

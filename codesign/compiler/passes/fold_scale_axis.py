@@ -7,6 +7,17 @@ where scale and shift are constants with one value for each channel (or one for 
 the result of a convolution or matrix product everything is absorbed; forwards from its data only
 what zero padding allows: products always, sums where there is no padding.
 
+Scales reach weights through what is between, too:
+
+    multiply(nn.relu(nn.bias_add(nn.conv2d(%x, w), b)), scale)      of positive scales
+becomes
+    nn.relu(nn.bias_add(nn.conv2d(%x, w * scale), b * scale))
+Back they go through sums where both sides take them, and through averages; through nn.relu,
+nn.leaky_relu, nn.prelu and greatest pools where they are positive. Forward they go through averages
+and, where they are positive, nn.relu and its like and greatest pools, if every reader takes them.
+
+Law: values stay but for the rounding of weights, which is once.
+
 Source: TVM's FoldScaleAxis, both directions.
 """
 
@@ -14,22 +25,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
+from codesign.compiler.scale_axis.anchors import (
+    ANCHORS,
+    anchor_name,
+    channel_axis,
+    channels_of,
+    is_known,
+    scaled_inputs,
+    scaled_outputs,
+    shape_of,
+)
+from codesign.compiler.scale_axis.moved import moved_scales
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import UNKNOWN, TensorType, Type
+from codesign.ir.relay.types import Type
 from codesign.ir.relay.visit import post_order, rewrite_pairs, use_counts
 from codesign.ops.nn.bias_add import BiasAddAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.conv2d_transpose import Conv2DTransposeAttrs
-
-_ANCHORS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 
 
 @final
@@ -44,7 +64,10 @@ class FoldScaleAxis:
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with weights that absorbed their surroundings."""
         types = infer_types(module)
-        return map_bodies(module, lambda body: _fold(body, types))
+        moved = map_bodies(module, lambda body: moved_scales(body, types))
+        if moved is not module:
+            types = infer_types(moved)
+        return map_bodies(moved, lambda body: _fold(body, types))
 
 
 @final
@@ -121,16 +144,16 @@ def _layers(
     open_layers: dict[Expr, _Layer] = {}
     for node in post_order(body):
         match node:
-            case Call(OpRef(name), (_, Constant(weight))) if name in _ANCHORS:
-                if weight.dtype.kind == "f" and _is_known(types[node]):
-                    channels = _channels(node, types)
+            case Call(OpRef(name), (_, Constant(weight))) if name in ANCHORS:
+                if weight.dtype.kind == "f" and is_known(types[node]):
+                    channels = channels_of(node, types)
                     open_layers[node] = _Layer(node, _Affine.identity(channels))
             case Call():
                 for index, source in enumerate(node.args[:2]):
                     layer = open_layers.get(source)
                     if layer is None or uses[source] > 1 or types[source] != types[node]:
                         continue
-                    axis = _channel_axis(layer.anchor, types)
+                    axis = channel_axis(layer.anchor, types)
                     step = _step(node, index, axis, types)
                     if step is not None:
                         del open_layers[source]
@@ -146,8 +169,8 @@ def _with_data(
 ) -> _Layer:
     """Return the layer with what it absorbs from its data; what another layer ends with is its."""
     data = layer.anchor.args[0]
-    axis = 1 if _name(layer.anchor) != "nn.dense" else len(_shape(types[data])) - 1
-    before = _Affine.identity(_shape(types[data])[axis])
+    axis = 1 if anchor_name(layer.anchor) != "nn.dense" else len(shape_of(types[data])) - 1
+    before = _Affine.identity(shape_of(types[data])[axis])
     found: Expr | None = None
     while isinstance(data, Call) and uses[data] == 1 and data not in tops:
         index = next((i for i, arg in enumerate(data.args[:2]) if not _is_constant(arg)), 0)
@@ -177,7 +200,7 @@ def _step(node: Call, index: int, axis: int, types: Mapping[Expr, Type]) -> _Aff
     """Return what a call does to each channel of its argument `index`, None where it is more."""
     if not isinstance(node.callee, OpRef):
         return None
-    shape = _shape(types[node])
+    shape = shape_of(types[node])
     if node.callee.name == "nn.bias_add":
         wanted = isinstance(node.attrs, BiasAddAttrs) and node.attrs.axis % len(shape) == axis
         if index != 0 or not wanted or not _is_constant(node.args[1]):
@@ -234,65 +257,17 @@ def _absorbed(layer: _Layer, rebuilt_of: Mapping[Expr, Expr], types: Mapping[Exp
     values = weight.value.astype(np.float64)
     data = rebuilt_of[anchor.args[0] if layer.data is None else layer.data]
     if layer.before is not None:
-        values, moved = _scaled_inputs(anchor, values, layer.before)
+        values, moved = scaled_inputs(anchor, values, layer.before.scale, layer.before.shift)
         after = replace(
             after,
             shift=after.shift + moved * after.scale,
             has_shift=after.has_shift or layer.before.has_shift,
         )
-    values = _scaled_outputs(anchor, values, after.scale)
+    values = scaled_outputs(anchor, values, after.scale)
     dtype, span = weight.value.dtype, anchor.span
     new = replace(anchor, args=(data, Constant(values.astype(dtype), weight.span)))
     if not after.has_shift:
         return new
-    attrs = BiasAddAttrs(axis=_channel_axis(anchor, types))
+    attrs = BiasAddAttrs(axis=channel_axis(anchor, types))
     bias = Constant(after.shift.astype(dtype), span)
     return Call(OpRef("nn.bias_add", span), (new, bias), attrs, span)
-
-
-def _scaled_outputs(anchor: Call, weight: Array, scale: Array) -> Array:
-    if not isinstance(anchor.attrs, Conv2DTransposeAttrs):
-        return weight * scale.reshape((-1,) + (1,) * (weight.ndim - 1))
-    inputs, outputs, height, width = weight.shape
-    groups = anchor.attrs.groups
-    parts = weight.reshape(groups, inputs // groups, outputs, height, width)
-    scaled = parts * scale.reshape(groups, 1, outputs, 1, 1)
-    return np.asarray(scaled.reshape(weight.shape))
-
-
-def _scaled_inputs(anchor: Call, weight: Array, before: _Affine) -> tuple[Array, Array]:
-    """Return the weight of data before the map, and what the shift adds to each output."""
-    match anchor.attrs:
-        case Conv2DTransposeAttrs():
-            return weight * before.scale.reshape(-1, 1, 1, 1), np.zeros(1)
-        case Conv2DAttrs(groups=groups):
-            outputs, inputs, height, width = weight.shape
-            parts = weight.reshape(groups, outputs // groups, inputs, height, width)
-            by_group = before.scale.reshape(groups, 1, inputs, 1, 1)
-            shift = before.shift.reshape(groups, 1, inputs, 1, 1)
-            moved = (parts * shift).sum(axis=(2, 3, 4)).reshape(outputs)
-            return (parts * by_group).reshape(weight.shape), moved
-        case _:
-            return weight * before.scale, weight @ before.shift
-
-
-def _name(call: Call) -> str:
-    assert isinstance(call.callee, OpRef), "an anchor is an operator's call"
-    return call.callee.name
-
-
-def _channel_axis(anchor: Call, types: Mapping[Expr, Type]) -> int:
-    return len(_shape(types[anchor])) - 1 if _name(anchor) == "nn.dense" else 1
-
-
-def _channels(anchor: Call, types: Mapping[Expr, Type]) -> int:
-    return _shape(types[anchor])[_channel_axis(anchor, types)]
-
-
-def _is_known(type_: Type) -> bool:
-    return isinstance(type_, TensorType) and UNKNOWN not in type_.shape
-
-
-def _shape(type_: Type) -> tuple[int, ...]:
-    assert isinstance(type_, TensorType), "layers take and give tensors"
-    return type_.static_shape

@@ -1,0 +1,1 @@
+"""Scales by channel, and the weights that absorb them."""
