@@ -15,6 +15,7 @@ from codesign.compiler.backends.gpu.execute import execute
 from codesign.compiler.backends.gpu.lower import lower
 from codesign.compiler.backends.gpu.program import GpuProgram
 from codesign.compiler.lower.graph import graph_of
+from codesign.compiler.pipelines import optimize
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Call, Expr, Function, OpRef, Tuple, Var
 from codesign.ir.relay.module import Module
@@ -37,9 +38,9 @@ class OnGpu:
 
 
 def on_gpu(body: Expr, params: tuple[Var, ...], device: DeviceModel = DEFAULT) -> OnGpu:
-    """Lower `fn (params) { body }`."""
-    function = Function(params, body)
-    graph = graph_of(function, infer_types(Module({"main": function})))
+    """Lower `fn (params) { body }` as the driver does at its lowest level."""
+    module = optimize(Module({"main": Function(params, body)}), 0)
+    graph = graph_of(module.main, infer_types(module))
     outputs = tuple(TensorType(value.shape, value.dtype) for value in graph.outputs)
     return OnGpu(lower(graph, device), outputs)
 
