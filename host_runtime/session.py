@@ -15,6 +15,7 @@ from codesign.ir.executable.executable import (
     AccelStep,
     CpuStep,
     Executable,
+    GpuStep,
     NativeStep,
     Port,
     Step,
@@ -24,10 +25,11 @@ from codesign.sim.composed import ValueSimulator
 from codesign.sim.simulator import Progress, Simulator
 from host_runtime.accelerator import AcceleratorFunction
 from host_runtime.cpu import CpuFunction
+from host_runtime.gpu import GpuFunction
 from host_runtime.native import NativeFunction
 from host_runtime.profile import Profile, StepProfile, layer_profiles
 
-_Function: TypeAlias = tuple[Step, CpuFunction | AcceleratorFunction | NativeFunction]
+_Function: TypeAlias = tuple[Step, CpuFunction | GpuFunction | AcceleratorFunction | NativeFunction]
 """A step and what runs it."""
 
 _Timing: TypeAlias = tuple[str, float]
@@ -59,7 +61,7 @@ class Session:
     Raises
     ------
     CodesignError
-        The device is other hardware than the executable was compiled for.
+        The device is other hardware than the executable was compiled for, or there is no GPU.
     """
 
     def __init__(self, executable: Executable, device: Simulator | None = None) -> None:
@@ -74,6 +76,8 @@ class Session:
             match step:
                 case CpuStep():
                     self._functions.append((step, CpuFunction(step.kernel)))
+                case GpuStep():
+                    self._functions.append((step, GpuFunction(step.kernel)))
                 case NativeStep():
                     self._functions.append((step, NativeFunction(step.kernel)))
                 case AccelStep():
@@ -136,6 +140,10 @@ class Session:
             if isinstance(function, CpuFunction):
                 results = function(*arrays)
                 steps.append((step.name, perf_counter() - started))
+            elif isinstance(function, GpuFunction):
+                results = function(*arrays)
+                elapsed = perf_counter() - started
+                steps.append(StepProfile(name=step.name, kind="gpu", time_s=elapsed))
             elif isinstance(function, NativeFunction):
                 assert isinstance(step, NativeStep), "a native function runs a native step"
                 result = function(*arrays)

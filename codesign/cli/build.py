@@ -5,7 +5,13 @@ from __future__ import annotations
 from codesign.accel.config import AccelConfig
 from codesign.cli.options import TargetName
 from codesign.ir.executable.executable import Executable
-from experiments.road.build import compile_accel, compile_fp32, compile_int8, quantize_subject
+from experiments.road.build import (
+    compile_accel,
+    compile_fp32,
+    compile_gpu,
+    compile_int8,
+    quantize_subject,
+)
 from experiments.road.devices import Say
 from experiments.road.subject import Subject
 
@@ -25,5 +31,7 @@ def executable_for(
             return compile_fp32(subject, say)
         case TargetName.INT8:
             return compile_int8(subject, quantize_subject(subject, say), say)
+        case TargetName.GPU:
+            return compile_gpu(subject, say)
         case TargetName.ACCEL:
             return compile_accel(subject, quantize_subject(subject, say), config, say)

@@ -18,6 +18,7 @@ class TargetName(StrEnum):
 
     CPU = "cpu"
     INT8 = "int8"
+    GPU = "gpu"
     ACCEL = "accel"
 
 
@@ -50,6 +51,7 @@ Target = Annotated[
     typer.Option(
         "--target",
         help="cpu: floating point as imported; int8: quantized, on the CPU; "
+        "gpu: floating point, on an NVIDIA GPU; "
         "accel: quantized, on the accelerator.",
     ),
 ]

@@ -12,6 +12,8 @@ from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.accel.match import operator_name
 from codesign.compiler.backends.accel.region import compile_accel
 from codesign.compiler.backends.accel.search import Clock
+from codesign.compiler.backends.gpu.compile import compile_gpu
+from codesign.compiler.backends.gpu.device import DeviceModel, device_named
 from codesign.compiler.backends.llvm.cpu import compile_cpu
 from codesign.compiler.backends.native.compile import compile_native
 from codesign.compiler.partition.assign import Assignment, assign
@@ -26,6 +28,7 @@ from codesign.ir.executable.executable import (
     AccelStep,
     CpuStep,
     Executable,
+    GpuStep,
     NativeStep,
     OperatorPlacement,
     Port,
@@ -53,12 +56,14 @@ def compile(  # noqa: A001  (the verb that users look for)
     level: int = 2,
     dump: Path | None = None,
     outputs: tuple[str, ...] | None = None,
+    architecture: str = "sm_80",
     clock: Clock | None = None,
 ) -> Executable:
-    """Compile a network for the host, or for the accelerator of a configuration and the host.
+    """Compile a network for the host, for a GPU, or for the accelerator of a configuration.
 
     Inputs are named as the parameters of `main`; `outputs` names its results, else they are
     `output` or `output0`, `output1`, … . `dump` is a folder that gets the module after every pass.
+    `architecture` is a GPU's, by LLVM's name; code for it runs on it and on what is newer.
     `clock` times programs for the accelerator, so that tile sizes are searched by their cycles
     (`codesign.sim.cycle.program_cycles`); without one an estimate chooses them.
 
@@ -74,6 +79,8 @@ def compile(  # noqa: A001  (the verb that users look for)
     types = infer_types(module)
     main = module.main
     results = _results(main)
+    if chosen is Target.GPU:
+        return _on_gpu(main, types, results, outputs, device_named(architecture))
     tensors = all(isinstance(types[each], TensorType) for each in (*main.params, *results))
     if not tensors or not is_first_order(main, types):
         return _native(module, types, outputs)
@@ -104,6 +111,38 @@ def _writer(folder: Path) -> Callable[[int, str, Module], None]:
             raise CodesignError.of(f"cannot dump to {str(folder)!r}", found=str(error)) from None
 
     return write
+
+
+def _on_gpu(
+    main: Function,
+    types: Mapping[Expr, Type],
+    results: tuple[Expr, ...],
+    outputs: tuple[str, ...] | None,
+    device: DeviceModel,
+) -> Executable:
+    names = tuple(f"result{index}" for index in range(len(results)))
+    step = GpuStep(
+        name="0-gpu",
+        kernel=compile_gpu(main, types, device),
+        inputs=tuple(param.name for param in main.params),
+        outputs=names,
+    )
+    return Executable(
+        inputs=_inputs(main, types),
+        outputs=_outputs(results, types, outputs),
+        results=names,
+        steps=(step,),
+        placements=tuple(
+            OperatorPlacement(
+                name=_call_name(call),
+                operator=operator_name(call) or "function",
+                unit="gpu",
+                step=step.name,
+                reason="the network was compiled for a GPU",
+            )
+            for call in assign(results, types, None).units
+        ),
+    )
 
 
 def _results(main: Function) -> tuple[Expr, ...]:

@@ -8,9 +8,10 @@ from codesign.diagnostics import CodesignError
 
 
 class Target(StrEnum):
-    """Where a network runs: wholly on the host, or on the accelerator as far as it can."""
+    """Where a network runs: on the host, on a GPU, or on the accelerator as far as it can."""
 
     CPU = "cpu"
+    GPU = "gpu"
     ACCEL = "accel"
 
     @classmethod

@@ -50,6 +50,12 @@ def compile_fp32(subject: Subject, say: Say) -> Executable:
     return driver.compile(subject.model, target="cpu", outputs=_outputs(subject))
 
 
+def compile_gpu(subject: Subject, say: Say) -> Executable:
+    """Compile a network as it was imported, for a GPU."""
+    say("compiling fp32 for a GPU")
+    return driver.compile(subject.model, target="gpu", outputs=_outputs(subject))
+
+
 def quantize_subject(subject: Subject, say: Say) -> Quantized:
     """Quantize a network with its calibration samples."""
     say(f"quantizing with {len(subject.calibration)} samples")

@@ -14,6 +14,7 @@ from experiments.rows.accelerator_text import accel_lint, accel_xprop
 from experiments.rows.cpu_time import road_cpu
 from experiments.rows.demo_time import road_demo
 from experiments.rows.fpga import accel_bitstream, accel_board, accel_estimate
+from experiments.rows.gpu import gpu_planted, gpu_ptxas, gpu_simt
 from experiments.rows.measurement import CONSOLE, Measurement
 from experiments.rows.relay_calls import relay_call, relay_compile
 from experiments.rows.relay_laws import relay_laws, relay_native, relay_roundtrip
@@ -51,6 +52,9 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "accel-bitstream": accel_bitstream,
         "accel-board": accel_board,
         "accel-estimate": accel_estimate,
+        "gpu-simt": gpu_simt,
+        "gpu-ptxas": gpu_ptxas,
+        "gpu-planted": gpu_planted,
         "study-r18-ideal": study_r18_ideal,
         "study-r18-real": study_r18_real,
         "study-r18-layers": study_r18_layers,

@@ -6,11 +6,27 @@ Deep Neural Net Inference (2020), section 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Protocol, final
 
-from codesign.compiler.lower.program import Home, Place, Program
+from codesign.compiler.lower.program import Home, Place
+
+
+class Touching(Protocol):
+    """A launch, as far as memory goes."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The memory of its operands."""
+
+
+class Launching(Protocol):
+    """Launches in order, of any backend."""
+
+    @property
+    def launches(self) -> Sequence[Touching]:
+        """The launches."""
 
 
 @final
@@ -31,7 +47,7 @@ class _Life:
     size: int
 
 
-def plan_memory(program: Program, alignment: int, slack_bytes: int) -> MemoryPlan:
+def plan_memory(program: Launching, alignment: int, slack_bytes: int) -> MemoryPlan:
     """Return a plan in which every place is aligned and followed by `slack_bytes` of its own.
 
     The slack may be read, never written: a vector may reach over the end of a tensor.

@@ -6,41 +6,30 @@ those whose origin you trust, as with any program.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, Final, assert_never, final
+from typing import Any, Final, final
 
 import numpy as np
 
-from codesign.accel.config import AccelConfig
-from codesign.accel.program import Program
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array, DType
-from codesign.ir.control.program import Site
-from codesign.ir.executable.accel_kernel import AccelKernel, LayerRecord
 from codesign.ir.executable.codec import decode, encode
-from codesign.ir.executable.cpu_kernel import CpuKernel
 from codesign.ir.executable.executable import (
-    AccelStep,
-    CpuStep,
     Executable,
-    NativeStep,
     OperatorPlacement,
     Port,
-    Step,
 )
-from codesign.ir.executable.layout import Placement
-from codesign.ir.executable.native_program import DataType, NativeProgram
-from codesign.ir.relay.type_algebra import data_names
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.executable.members import Members, member
+from codesign.ir.executable.step_record import StepRecord, step_in, step_out
+from codesign.ir.relay.types import TensorType
 
 FORMAT: Final = "codesign executable"
 VERSION: Final = 3
@@ -53,60 +42,11 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Cpu:
-    symbol: str
-    triple: str
-    cpu: str
-    features: str
-    workspace_bytes: int
-    inputs: tuple[TensorType, ...]
-    outputs: tuple[TensorType, ...]
-    checks: tuple[str, ...]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Accel:
-    config: str
-    activation_bytes: int
-    inputs: tuple[tuple[Placement, ...], ...]
-    outputs: tuple[Placement, ...]
-    tensors: tuple[Placement, ...]
-    layers: tuple[LayerRecord, ...]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Native:
-    triple: str
-    cpu: str
-    features: str
-    workspace_bytes: int
-    params: tuple[Type, ...]
-    result: Type
-    data_types: tuple[DataType, ...]
-    sites: tuple[Site, ...]
-    is_split: bool
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    name: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    cpu: _Cpu | None
-    accel: _Accel | None
-    native: _Native | None
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Manifest:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     results: tuple[str, ...]
-    steps: tuple[_Step, ...]
+    steps: tuple[StepRecord, ...]
     constants: tuple[Port, ...]
     placements: tuple[OperatorPlacement, ...]
 
@@ -150,8 +90,8 @@ def load(path: Path) -> Executable:
 
 def to_bytes(executable: Executable) -> bytes:
     """Return the bytes of the file; equal executables give equal bytes."""
-    members = _Members()
-    steps = tuple(_step_out(index, step, members) for index, step in enumerate(executable.steps))
+    members = Members()
+    steps = tuple(step_out(index, step, members) for index, step in enumerate(executable.steps))
     constants = []
     for index, (name, array) in enumerate(executable.constants.items()):
         constants.append(Port(name, TensorType(array.shape, DType.of(array.dtype))))
@@ -192,7 +132,7 @@ def from_bytes(data: bytes, *, source: str = "the file") -> Executable:
         outputs=manifest.outputs,
         results=manifest.results,
         steps=tuple(
-            _step_in(index, step, members, source) for index, step in enumerate(manifest.steps)
+            step_in(index, step, members, source) for index, step in enumerate(manifest.steps)
         ),
         constants=constants,
         placements=manifest.placements,
@@ -201,178 +141,10 @@ def from_bytes(data: bytes, *, source: str = "the file") -> Executable:
     return executable
 
 
-@final
-@dataclass(slots=True)
-class _Members:
-    data: dict[str, bytes] = field(default_factory=dict)
-
-    def add(self, name: str, data: bytes) -> None:
-        self.data[name] = data
-
-    def digests(self) -> dict[str, str]:
-        return {name: hashlib.sha256(data).hexdigest() for name, data in self.data.items()}
-
-
 def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name, _EPOCH)
     info.compress_type = zipfile.ZIP_DEFLATED
     archive.writestr(info, data)
-
-
-def _step_out(index: int, step: Step, members: _Members) -> _Step:
-    folder = f"steps/{index}"
-    cpu: _Cpu | None = None
-    accel: _Accel | None = None
-    native: _Native | None = None
-    match step:
-        case CpuStep(kernel=kernel):
-            members.add(f"{folder}/code.o", kernel.object_code)
-            members.add(f"{folder}/constants.bin", kernel.constants)
-            cpu = _Cpu(
-                symbol=kernel.symbol,
-                triple=kernel.triple,
-                cpu=kernel.cpu,
-                features=kernel.features,
-                workspace_bytes=kernel.workspace_bytes,
-                inputs=kernel.inputs,
-                outputs=kernel.outputs,
-                checks=kernel.checks,
-            )
-        case AccelStep(kernel=kernel):
-            members.add(f"{folder}/program.bin", kernel.program.to_bytes(kernel.config))
-            members.add(f"{folder}/constants.bin", kernel.constants)
-            accel = _Accel(
-                config=kernel.config.to_toml(),
-                activation_bytes=kernel.activation_bytes,
-                inputs=kernel.inputs,
-                outputs=kernel.outputs,
-                tensors=kernel.tensors,
-                layers=kernel.layers,
-            )
-        case NativeStep(kernel=kernel):
-            members.add(f"{folder}/control.o", kernel.control_code)
-            members.add(f"{folder}/kernels.o", kernel.kernel_code)
-            members.add(f"{folder}/constants.bin", kernel.constants)
-            native = _Native(
-                triple=kernel.triple,
-                cpu=kernel.cpu,
-                features=kernel.features,
-                workspace_bytes=kernel.workspace_bytes,
-                params=kernel.params,
-                result=kernel.result,
-                data_types=kernel.data_types,
-                sites=kernel.sites,
-                is_split=step.is_split,
-            )
-        case _:
-            assert_never(step)
-    return _Step(
-        name=step.name,
-        inputs=step.inputs,
-        outputs=step.outputs,
-        cpu=cpu,
-        accel=accel,
-        native=native,
-    )
-
-
-def _step_in(index: int, step: _Step, members: Mapping[str, bytes], source: str) -> Step:
-    folder = f"steps/{index}"
-    if [step.cpu, step.accel, step.native].count(None) != 2:
-        raise CodesignError.of(f"{source}: step {index} is of one kind")
-    constants = _member(members, f"{folder}/constants.bin", source)
-    if step.cpu is not None:
-        cpu = step.cpu
-        cpu_kernel = CpuKernel(
-            object_code=_member(members, f"{folder}/code.o", source),
-            symbol=cpu.symbol,
-            triple=cpu.triple,
-            cpu=cpu.cpu,
-            features=cpu.features,
-            constants=constants,
-            workspace_bytes=cpu.workspace_bytes,
-            inputs=cpu.inputs,
-            outputs=cpu.outputs,
-            checks=cpu.checks,
-        )
-        return CpuStep(name=step.name, kernel=cpu_kernel, inputs=step.inputs, outputs=step.outputs)
-    if step.native is not None:
-        return _native_in(step, step.native, constants, folder, members, source)
-    assert step.accel is not None, "a step is of one kind"
-    kernel = _accel_in(step.accel, constants, _member(members, f"{folder}/program.bin", source))
-    _check_placements(kernel, source)
-    return AccelStep(name=step.name, kernel=kernel, inputs=step.inputs, outputs=step.outputs)
-
-
-def _native_in(
-    step: _Step,
-    native: _Native,
-    constants: bytes,
-    folder: str,
-    members: Mapping[str, bytes],
-    source: str,
-) -> NativeStep:
-    known = {data.name for data in native.data_types}
-    mentioned = {
-        name
-        for type_ in (*native.params, native.result, *_field_types(native.data_types))
-        for name in data_names(type_)
-    }
-    if not mentioned <= known or len(step.inputs) != len(native.params):
-        raise CodesignError.of(f"{source}: step {step.name!r} has types that nothing defines")
-    program = NativeProgram(
-        control_code=_member(members, f"{folder}/control.o", source),
-        kernel_code=_member(members, f"{folder}/kernels.o", source),
-        triple=native.triple,
-        cpu=native.cpu,
-        features=native.features,
-        constants=constants,
-        workspace_bytes=native.workspace_bytes,
-        params=native.params,
-        result=native.result,
-        data_types=native.data_types,
-        sites=native.sites,
-    )
-    return NativeStep(
-        name=step.name,
-        kernel=program,
-        inputs=step.inputs,
-        outputs=step.outputs,
-        is_split=native.is_split,
-    )
-
-
-def _field_types(data_types: tuple[DataType, ...]) -> list[Type]:
-    return [
-        field
-        for data in data_types
-        for constructor in data.constructors
-        for field in constructor.fields
-    ]
-
-
-def _accel_in(accel: _Accel, constants: bytes, program: bytes) -> AccelKernel:
-    config = AccelConfig.from_toml(accel.config)
-    return AccelKernel(
-        config=config,
-        program=Program.from_bytes(program, config),
-        constants=constants,
-        activation_bytes=accel.activation_bytes,
-        inputs=accel.inputs,
-        outputs=accel.outputs,
-        tensors=accel.tensors,
-        layers=accel.layers,
-    )
-
-
-def _check_placements(kernel: AccelKernel, source: str) -> None:
-    if kernel.program.segments != (len(kernel.constants), kernel.activation_bytes):
-        raise CodesignError.of(f"{source}: the program's segments are not those of its data")
-    every = [*kernel.outputs, *kernel.tensors, *(p for group in kernel.inputs for p in group)]
-    for place in every:
-        end = place.address * kernel.config.bus_bytes + place.bytes
-        if place.segment != 1 or place.address < 0 or end > kernel.activation_bytes:
-            raise CodesignError.of(f"{source}: tensor {place.name!r} lies outside its segment")
 
 
 def _check_names(executable: Executable, source: str) -> None:
@@ -399,7 +171,7 @@ def _read_members(data: bytes, source: str) -> dict[str, bytes]:
 
 def _head(members: Mapping[str, bytes], source: str) -> dict[str, Any]:
     try:
-        head = json.loads(_member(members, MANIFEST, source))
+        head = json.loads(member(members, MANIFEST, source))
     except ValueError as error:
         raise CodesignError.of(f"{source}: the manifest is not JSON", found=str(error)) from None
     names = {"format", "version", "sha256", "executable"}
@@ -411,20 +183,14 @@ def _head(members: Mapping[str, bytes], source: str) -> dict[str, Any]:
             found=f"this version reads {VERSION}",
             help="compile the network again",
         )
-    digests = _Members({name: raw for name, raw in members.items() if name != MANIFEST}).digests()
+    digests = Members({name: raw for name, raw in members.items() if name != MANIFEST}).digests()
     if head["sha256"] != digests:
         raise CodesignError.of(f"{source} is damaged", found="a member is not what was written")
     return head
 
 
-def _member(members: Mapping[str, bytes], name: str, source: str) -> bytes:
-    if name not in members:
-        raise CodesignError.of(f"{source} has no member {name!r}")
-    return members[name]
-
-
 def _array(members: Mapping[str, bytes], name: str, type_: TensorType, source: str) -> Array:
-    raw = _member(members, name, source)
+    raw = member(members, name, source)
     if prod(type_.static_shape) * type_.dtype.size_bytes != len(raw):
         raise CodesignError.of(f"{source}: constant {name!r} has {len(raw)} bytes")
     return np.frombuffer(raw, type_.dtype.numpy).reshape(type_.static_shape)

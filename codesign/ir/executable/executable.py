@@ -1,4 +1,4 @@
-"""What the compiler hands to the runtime: steps on the host and on the accelerator, in order."""
+"""What the compiler hands to the runtime: steps on the host, a GPU and the accelerator."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TypeAlias, final
 from codesign.dtypes import Array
 from codesign.ir.executable.accel_kernel import AccelKernel
 from codesign.ir.executable.cpu_kernel import CpuKernel
+from codesign.ir.executable.gpu_kernel import GpuKernel
 from codesign.ir.executable.native_program import NativeProgram
 from codesign.ir.relay.types import TensorType, Type
 
@@ -33,7 +34,7 @@ class Port:
 class OperatorPlacement:
     """One row of the placement table: where a call runs, and why not on the accelerator.
 
-    `unit` is gemm, vector, host, or none where no data moves; `reason` is empty on the
+    `unit` is gemm, vector, host, gpu, or none where no data moves; `reason` is empty on the
     accelerator.
     """
 
@@ -68,6 +69,17 @@ class AccelStep:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GpuStep:
+    """Launch kernels on a GPU; inputs are copied there and results back, under their names."""
+
+    name: str
+    kernel: GpuKernel
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NativeStep:
     """Call a native program on values of any type.
 
@@ -82,7 +94,7 @@ class NativeStep:
     is_split: bool
 
 
-Step: TypeAlias = CpuStep | AccelStep | NativeStep
+Step: TypeAlias = CpuStep | GpuStep | AccelStep | NativeStep
 
 
 @final

@@ -279,9 +279,10 @@ class ScalarEmitter:
         steps = ", ".join(f"i64 {lane * factor}" for lane in range(self.lanes))
         return self.text.op(f"add {self.values.type_of('i64')} {base}, <{steps}>")
 
-    def _guarded(self, expr: Guarded) -> str:
+    def holds(self, conditions: tuple[tuple[Index, int, int], ...]) -> str:
+        """Write whether all of `low <= index < high`; `true` where the bounds say so."""
         condition = "true"
-        for index, low, high in expr.conditions:
+        for index, low, high in conditions:
             least, greatest = index.bounds()
             value = self.index(index)
             if least < low:
@@ -290,6 +291,10 @@ class ScalarEmitter:
             if greatest >= high:
                 test = self.text.op(f"icmp slt i64 {value}, {high}")
                 condition = self.text.op(f"and i1 {condition}, {test}")
+        return condition
+
+    def _guarded(self, expr: Guarded) -> str:
+        condition = self.holds(expr.conditions)
         if condition == "true":
             return self._expr(expr.body)
         known = dict(self._known)

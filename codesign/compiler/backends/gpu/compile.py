@@ -1,0 +1,104 @@
+"""Relay to PTX: one module of kernels and the order of their launches for a whole function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+import numpy as np
+
+from codesign.compiler.backends.gpu.device import DEFAULT, DeviceModel
+from codesign.compiler.backends.gpu.lower import lower
+from codesign.compiler.backends.gpu.nvptx import ptx
+from codesign.compiler.backends.gpu.program import GpuProgram
+from codesign.compiler.lower.graph import Value, graph_of
+from codesign.compiler.lower.plan_memory import plan_memory
+from codesign.compiler.lower.program import Home, Place
+from codesign.ir.executable.gpu_kernel import (
+    DEVICE_ALIGNMENT,
+    DeviceMemory,
+    DevicePointer,
+    GpuKernel,
+    KernelLaunch,
+)
+from codesign.ir.relay.expr import Expr, Function
+from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.simt.kernel import SimtKernel
+from codesign.ir.simt.printer import simt_text
+
+
+def compile_gpu(
+    function: Function, types: Mapping[Expr, Type], device: DeviceModel = DEFAULT
+) -> GpuKernel:
+    """Return PTX for a closed first-order function; `types` are of `infer_types`.
+
+    Raises
+    ------
+    CodesignError
+        The function has operators without lowering (all are named), branches, or unknown
+        dimensions.
+    """
+    graph = graph_of(function, types)
+    program = lower(graph, device)
+    offsets, constants = _pack_constants(program)
+    plan = plan_memory(program, DEVICE_ALIGNMENT, 0)
+    kernels = named_kernels(program)
+    symbols = {simt_text(kernel): name for name, kernel in kernels.items()}
+
+    def pointer(place: Place) -> DevicePointer:
+        match place.home:
+            case Home.CONSTANTS:
+                return DevicePointer(DeviceMemory.CONSTANTS, offsets[place])
+            case Home.WORKSPACE:
+                return DevicePointer(DeviceMemory.WORKSPACE, plan.offsets[place])
+            case Home.INPUT:
+                return DevicePointer(DeviceMemory.INPUT, place.number)
+            case Home.OUTPUT:
+                return DevicePointer(DeviceMemory.OUTPUT, place.number)
+            case _:
+                assert_never(place.home)
+
+    return GpuKernel(
+        ptx=ptx(kernels, device),
+        architecture=device.architecture,
+        launches=tuple(
+            KernelLaunch(
+                symbol=symbols[simt_text(launch.kernel)],
+                blocks=launch.kernel.block.extent,
+                threads=launch.kernel.thread.extent,
+                operands=tuple(map(pointer, launch.places)),
+                label=launch.label,
+            )
+            for launch in program.launches
+        ),
+        constants=constants,
+        workspace_bytes=plan.size_bytes,
+        inputs=tuple(map(_type_of, graph.inputs)),
+        outputs=tuple(map(_type_of, graph.outputs)),
+        checks=program.checks,
+    )
+
+
+def named_kernels(program: GpuProgram) -> dict[str, SimtKernel]:
+    """Return a program's kernels by symbol; equal ones, which have equal text, stand once."""
+    distinct: dict[str, SimtKernel] = {}
+    for launch in program.launches:
+        distinct.setdefault(simt_text(launch.kernel), launch.kernel)
+    return {f"kernel{number}": kernel for number, kernel in enumerate(distinct.values())}
+
+
+def _pack_constants(program: GpuProgram) -> tuple[dict[Place, int], bytes]:
+    offsets: dict[Place, int] = {}
+    content = bytearray()
+    for launch in program.launches:
+        for place in launch.places:
+            if place.home is Home.CONSTANTS and place not in offsets:
+                assert place.array is not None, "a constant has content"
+                offsets[place] = len(content)
+                content += np.ascontiguousarray(place.array).tobytes()
+                content += bytes(-len(content) % DEVICE_ALIGNMENT)
+    return offsets, bytes(content)
+
+
+def _type_of(value: Value) -> TensorType:
+    return TensorType(value.shape, value.dtype)

@@ -1,0 +1,62 @@
+"""What a GPU offers: limits by which schedules choose tiles, before any device is in reach.
+
+Source: NVIDIA, CUDA C++ Programming Guide, technical specifications per compute capability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, final
+
+from codesign.diagnostics import CodesignError
+
+_KIB: Final = 1024
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceModel:
+    """Limits of one kind of device; `architecture` is LLVM's name for its instruction set.
+
+    `shared_bytes` is what a block gets without asking the driver for more.
+    """
+
+    architecture: str
+    multiprocessors: int
+    threads_per_block: int = 1024
+    threads_per_multiprocessor: int = 2048
+    shared_bytes: int = 48 * _KIB
+    registers_per_thread: int = 255
+    blocks: int = 2**31 - 1
+    warp: int = 32
+
+
+DEVICES: Final[Mapping[str, DeviceModel]] = MappingProxyType(
+    {
+        model.architecture: model
+        for model in (
+            DeviceModel(architecture="sm_70", multiprocessors=80),
+            DeviceModel(architecture="sm_75", multiprocessors=40, threads_per_multiprocessor=1024),
+            DeviceModel(architecture="sm_80", multiprocessors=108),
+            DeviceModel(architecture="sm_86", multiprocessors=84, threads_per_multiprocessor=1536),
+            DeviceModel(architecture="sm_89", multiprocessors=128, threads_per_multiprocessor=1536),
+            DeviceModel(architecture="sm_90", multiprocessors=132),
+            DeviceModel(architecture="sm_90a", multiprocessors=132),
+        )
+    }
+)
+"""A model of a device by architecture; the multiprocessors are those of the largest common part."""
+
+DEFAULT: Final = DEVICES["sm_80"]
+
+
+def device_named(architecture: str) -> DeviceModel:
+    """Return the model of an architecture; refuse one that there is no model of."""
+    if architecture not in DEVICES:
+        raise CodesignError.of(
+            f"there is no model of GPU architecture {architecture!r}",
+            found=f"known are {', '.join(DEVICES)}",
+        )
+    return DEVICES[architecture]

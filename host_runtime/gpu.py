@@ -1,0 +1,152 @@
+"""Run a `GpuKernel` on the first CUDA device."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, final
+
+import numpy as np
+
+from codesign.diagnostics import CodesignError
+from codesign.dtypes import Array
+from codesign.ir.executable.gpu_kernel import DeviceMemory, DevicePointer, GpuKernel, KernelLaunch
+from host_runtime.cuda import call, devices, open_driver
+
+
+@final
+class GpuFunction:
+    """A loaded kernel: call it with arrays, get a tuple of new arrays.
+
+    Constants, workspace, inputs and outputs have their places on the device for as long as the
+    function lives; a call copies the inputs there and the outputs back. The launches are recorded
+    once, as one graph.
+
+    Raises
+    ------
+    CodesignError
+        There is no device, it is older than what the kernel was compiled for, its memory does not
+        suffice, or the driver refuses the code.
+    """
+
+    def __init__(self, kernel: GpuKernel, driver: Any = None) -> None:
+        self.kernel = kernel
+        self._driver = open_driver() if driver is None else driver
+        self._memory: list[Any] = []
+        self._select_device()
+        self._module = self._call("cuModuleLoadData", kernel.ptx.encode() + b"\0")
+        self._stream = self._call("cuStreamCreate", 0)
+        self._constants = self._allocate(len(kernel.constants))
+        self._workspace = self._allocate(kernel.workspace_bytes)
+        self._inputs = [self._allocate(_size(shape)) for shape in map(_room, kernel.inputs)]
+        outputs = [*map(_room, kernel.outputs), *[((1,), np.dtype(np.int8))] * len(kernel.checks)]
+        self._rooms = outputs
+        self._outputs = [self._allocate(_size(room)) for room in outputs]
+        self._to_device(self._constants, np.frombuffer(kernel.constants, np.uint8))
+        self._graph = self._recorded()
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return the outputs for these inputs.
+
+        Raises CodesignError where the number, a shape or an element type of the inputs is not the
+        kernel's, where an operator refuses their values, and where the driver fails.
+        """
+        if len(arrays) != len(self.kernel.inputs):
+            raise CodesignError.of(
+                f"the function takes {len(self.kernel.inputs)} inputs",
+                found=f"{len(arrays)} arrays were passed",
+            )
+        for pointer, array, kind in zip(self._inputs, arrays, self.kernel.inputs, strict=True):
+            if array.shape != kind.static_shape or array.dtype != kind.dtype.numpy:
+                raise CodesignError.of(
+                    "an input does not fit",
+                    found=f"found {array.dtype}{array.shape}, expected {kind}",
+                )
+            self._to_device(pointer, np.ascontiguousarray(array))
+        self._call("cuGraphLaunch", self._graph, self._stream)
+        results = tuple(np.empty(shape, dtype) for shape, dtype in self._rooms)
+        for pointer, array in zip(self._outputs, results, strict=True):
+            if array.nbytes:
+                address = array.ctypes.data
+                self._call("cuMemcpyDtoHAsync", address, pointer, array.nbytes, self._stream)
+        self._call("cuStreamSynchronize", self._stream)
+        count = len(self.kernel.outputs)
+        for flag, mistake in zip(results[count:], self.kernel.checks, strict=True):
+            if flag[0]:
+                raise CodesignError.of(mistake)
+        return results[:count]
+
+    def close(self) -> None:
+        """Give the device's memory back; the function cannot be called afterwards."""
+        for pointer in self._memory:
+            self._call("cuMemFree", pointer)
+        self._memory.clear()
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        return call(self._driver, name, *arguments)
+
+    def _select_device(self) -> None:
+        found = devices(self._driver)
+        if not found:
+            raise CodesignError.of("no GPU can be used", found="the CUDA driver sees no device")
+        device = found[0]
+        needed = self.kernel.architecture
+        if _capability(device.architecture) < _capability(needed):
+            raise CodesignError.of(
+                "the kernel was compiled for a newer GPU",
+                found=f"{device.name} is {device.architecture}, the code needs {needed}",
+                help=f"compile for {device.architecture}",
+            )
+        handle = self._call("cuDeviceGet", device.number)
+        self._call("cuCtxSetCurrent", self._call("cuDevicePrimaryCtxRetain", handle))
+
+    def _allocate(self, size_bytes: int) -> Any:
+        pointer = self._call("cuMemAlloc", max(size_bytes, 1))
+        self._memory.append(pointer)
+        return pointer
+
+    def _to_device(self, pointer: Any, array: Array) -> None:
+        if array.nbytes:
+            self._call("cuMemcpyHtoDAsync", pointer, array.ctypes.data, array.nbytes, self._stream)
+            self._call("cuStreamSynchronize", self._stream)
+
+    def _recorded(self) -> Any:
+        mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+        functions = {
+            symbol: self._call("cuModuleGetFunction", self._module, symbol.encode())
+            for symbol in {launch.symbol for launch in self.kernel.launches}
+        }
+        self._call("cuStreamBeginCapture", self._stream, mode)
+        for launch in self.kernel.launches:
+            self._launch(functions[launch.symbol], launch)
+        graph = self._call("cuStreamEndCapture", self._stream)
+        return self._call("cuGraphInstantiate", graph, 0)
+
+    def _launch(self, function: Any, launch: KernelLaunch) -> None:
+        pointers = tuple(int(self._pointer(operand)) for operand in launch.operands)
+        parameters = (pointers, (ctypes.c_void_p,) * len(pointers))
+        grid, block = (launch.blocks, 1, 1), (launch.threads, 1, 1)
+        self._call("cuLaunchKernel", function, *grid, *block, 0, self._stream, parameters, 0)
+
+    def _pointer(self, operand: DevicePointer) -> int:
+        match operand.memory:
+            case DeviceMemory.CONSTANTS:
+                return int(self._constants) + operand.place
+            case DeviceMemory.WORKSPACE:
+                return int(self._workspace) + operand.place
+            case DeviceMemory.INPUT:
+                return int(self._inputs[operand.place])
+            case DeviceMemory.OUTPUT:
+                return int(self._outputs[operand.place])
+
+
+def _room(kind: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    return kind.static_shape, kind.dtype.numpy
+
+
+def _size(room: tuple[tuple[int, ...], np.dtype[Any]]) -> int:
+    shape, dtype = room
+    return int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+
+
+def _capability(architecture: str) -> int:
+    return int("".join(letter for letter in architecture if letter.isdigit()))

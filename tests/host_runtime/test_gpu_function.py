@@ -1,0 +1,112 @@
+"""The GPU runtime against a driver of this machine's memory: every call, copy and launch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codesign.compiler.analysis.infer_types import infer_types
+from codesign.compiler.backends.gpu.compile import compile_gpu, named_kernels
+from codesign.compiler.backends.gpu.device import DEFAULT
+from codesign.compiler.backends.gpu.lower import lower
+from codesign.compiler.driver import compile as compile_network
+from codesign.compiler.lower.graph import graph_of
+from codesign.diagnostics import CodesignError
+from codesign.dtypes import DType
+from codesign.ir.executable.archive import load, save
+from codesign.ir.executable.executable import GpuStep
+from codesign.ir.executable.gpu_kernel import GpuKernel
+from codesign.ir.relay.expr import Constant, Function, Tuple, Var
+from codesign.ir.relay.module import Module
+from codesign.ir.relay.types import TensorType
+from codesign.ir.simt.kernel import SimtKernel
+from codesign.ops.table import call
+from host_runtime.cuda import devices
+from host_runtime.gpu import GpuFunction
+from host_runtime.session import Session
+from tests.support.fake_cuda import FakeDriver
+
+RNG = np.random.default_rng(0)
+WEIGHT = RNG.standard_normal((24, 40)).astype(np.float32)
+
+
+def _function() -> Function:
+    """Two outputs, a constant, values in between, and an index that may be wrong."""
+    x = Var("x", TensorType((9, 40), DType.FLOAT32))
+    place = Var("place", TensorType((2,), DType.INT64))
+    hidden = call("nn.relu", call("nn.dense", x, Constant(WEIGHT)))
+    return Function((x, place), Tuple((call("nn.softmax", hidden), call("take", x, place))))
+
+
+def _compiled() -> tuple[GpuKernel, dict[str, SimtKernel]]:
+    function = _function()
+    types = infer_types(Module({"main": function}))
+    return compile_gpu(function, types), named_kernels(lower(graph_of(function, types), DEFAULT))
+
+
+def test_a_network_runs_by_the_drivers_calls() -> None:
+    kernel, kernels = _compiled()
+    driver = FakeDriver(kernels)
+    function = GpuFunction(kernel, driver)
+    for seed in range(2):
+        x = np.random.default_rng(seed).standard_normal((9, 40)).astype(np.float32)
+        place = np.array([3, -1])
+        soft, taken = function(x, place)
+        hidden = np.maximum(x @ WEIGHT.T, 0)
+        powers = np.exp(hidden - hidden.max(axis=-1, keepdims=True))
+        np.testing.assert_allclose(soft, powers / powers.sum(-1, keepdims=True), rtol=1e-5)
+        np.testing.assert_array_equal(taken, x[:, place])
+    function.close()
+    assert driver.memory == {}
+
+
+def test_mistakes_of_a_call_are_named() -> None:
+    kernel, kernels = _compiled()
+    function = GpuFunction(kernel, FakeDriver(kernels))
+    x = np.zeros((9, 40), np.float32)
+    with pytest.raises(CodesignError, match="takes 2 inputs"):
+        function(x)
+    with pytest.raises(CodesignError, match=r"found float64\(9, 40\)"):
+        function(x.astype(np.float64), np.array([0, 1]))
+    with pytest.raises(CodesignError, match="take reads outside"):
+        function(x, np.array([0, 1000]))
+
+
+def test_a_device_that_cannot_run_the_kernel_is_refused() -> None:
+    kernel, kernels = _compiled()
+    with pytest.raises(CodesignError, match="newer GPU"):
+        GpuFunction(kernel, FakeDriver(kernels, capability=(7, 0)))
+    with pytest.raises(CodesignError, match="sees no device"):
+        GpuFunction(kernel, FakeDriver(kernels, count=0))
+    with pytest.raises(CodesignError, match="out of memory"):
+        GpuFunction(kernel, FakeDriver(kernels, limit_bytes=100))
+
+
+def test_devices_are_listed_with_their_architectures() -> None:
+    found = devices(FakeDriver({}, count=2, capability=(8, 6)))
+    assert [(each.name, each.architecture) for each in found] == [
+        ("fake 0", "sm_86"),
+        ("fake 1", "sm_86"),
+    ]
+
+
+def test_an_executable_for_a_gpu_is_saved_and_loaded(tmp_path: Path) -> None:
+    executable = compile_network(Module({"main": _function()}), target="gpu", architecture="sm_90")
+    path = tmp_path / "network.codesign"
+    save(executable, path)
+    (step,) = load(path).steps
+    (before,) = executable.steps
+    assert isinstance(step, GpuStep)
+    assert isinstance(before, GpuStep)
+    assert step.kernel == before.kernel
+    assert ".target sm_90" in step.kernel.ptx
+
+
+def test_without_a_gpu_only_running_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    executable = compile_network(Module({"main": _function()}), target="gpu")
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", None)
+    with pytest.raises(CodesignError, match="no GPU can be used"):
+        Session(executable)

@@ -1,0 +1,166 @@
+"""A CUDA driver of this machine's own memory, for the runtime's calls; kernels run in step."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from codesign.compiler.backends.gpu.execute import execute
+from codesign.ir.simt.kernel import SimtKernel
+
+
+class Attribute(IntEnum):
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
+
+
+class CaptureMode(IntEnum):
+    CU_STREAM_CAPTURE_MODE_GLOBAL = 0
+
+
+_OK, _INVALID_IMAGE, _OUT_OF_MEMORY = 0, 200, 2
+_TEXTS = {_INVALID_IMAGE: b"device kernel image is invalid", _OUT_OF_MEMORY: b"out of memory"}
+
+
+class FakeDriver:
+    """The functions that the runtime calls, each with the driver's arguments and results."""
+
+    CUdevice_attribute = Attribute
+    CUstreamCaptureMode = CaptureMode
+
+    def __init__(
+        self,
+        kernels: Mapping[str, SimtKernel],
+        *,
+        count: int = 1,
+        capability: tuple[int, int] = (9, 0),
+        limit_bytes: int = 1 << 30,
+    ) -> None:
+        self.kernels = kernels
+        self.count = count
+        self.capability = capability
+        self.left = limit_bytes
+        self.memory: dict[int, np.ndarray[Any, Any]] = {}
+        self.recorded: list[tuple[Any, ...]] | None = None
+
+    def cuGetErrorString(self, status: int) -> tuple[int, bytes]:  # noqa: N802
+        return _OK, _TEXTS[status]
+
+    def cuDeviceGetCount(self) -> tuple[int, int]:  # noqa: N802
+        return _OK, self.count
+
+    def cuDeviceGet(self, number: int) -> tuple[int, int]:  # noqa: N802
+        return _OK, number
+
+    def cuDeviceGetName(self, length: int, device: int) -> tuple[int, bytes]:  # noqa: N802
+        return _OK, f"fake {device}".encode().ljust(length, b"\0")
+
+    def cuDeviceGetAttribute(  # noqa: N802
+        self, attribute: Attribute, device: int
+    ) -> tuple[int, int]:
+        match attribute.name.rsplit("_", 1)[-1]:
+            case "MAJOR":
+                return _OK, self.capability[0]
+            case "MINOR":
+                return _OK, self.capability[1]
+            case _:
+                return _OK, 100 + device
+
+    def cuDevicePrimaryCtxRetain(self, device: int) -> tuple[int, str]:  # noqa: N802
+        return _OK, f"context {device}"
+
+    def cuCtxSetCurrent(self, context: str) -> tuple[int]:  # noqa: N802
+        assert context.startswith("context")
+        return (_OK,)
+
+    def cuModuleLoadData(self, image: bytes) -> tuple[int, str]:  # noqa: N802
+        if b".entry" not in image or not image.endswith(b"\0"):
+            return _INVALID_IMAGE, ""
+        return _OK, "module"
+
+    def cuModuleGetFunction(self, module: str, name: bytes) -> tuple[int, SimtKernel]:  # noqa: N802
+        assert module == "module"
+        return _OK, self.kernels[name.decode()]
+
+    def cuStreamCreate(self, flags: int) -> tuple[int, str]:  # noqa: N802
+        assert flags == 0
+        return _OK, "stream"
+
+    def cuMemAlloc(self, size: int) -> tuple[int, int]:  # noqa: N802
+        if size > self.left:
+            return _OUT_OF_MEMORY, 0
+        self.left -= size
+        block = np.zeros(size + 64, np.uint8)
+        self.memory[block.ctypes.data] = block
+        return _OK, block.ctypes.data
+
+    def cuMemFree(self, pointer: int) -> tuple[int]:  # noqa: N802
+        del self.memory[pointer]
+        return (_OK,)
+
+    def cuMemcpyHtoDAsync(  # noqa: N802
+        self, target: int, source: int, size: int, stream: str
+    ) -> tuple[int]:
+        self._inside(target, size)
+        ctypes.memmove(target, source, size)
+        return (_OK,)
+
+    def cuMemcpyDtoHAsync(  # noqa: N802
+        self, target: int, source: int, size: int, stream: str
+    ) -> tuple[int]:
+        self._inside(source, size)
+        ctypes.memmove(target, source, size)
+        return (_OK,)
+
+    def cuStreamSynchronize(self, stream: str) -> tuple[int]:  # noqa: N802
+        return (_OK,)
+
+    def cuStreamBeginCapture(self, stream: str, mode: int) -> tuple[int]:  # noqa: N802
+        self.recorded = []
+        return (_OK,)
+
+    def cuStreamEndCapture(self, stream: str) -> tuple[int, list[Any]]:  # noqa: N802
+        recorded, self.recorded = self.recorded, None
+        assert recorded is not None, "a capture was begun"
+        return _OK, recorded
+
+    def cuGraphInstantiate(self, graph: list[Any], flags: int) -> tuple[int, list[Any]]:  # noqa: N802
+        return _OK, graph
+
+    def cuGraphLaunch(self, graph: list[Any], stream: str) -> tuple[int]:  # noqa: N802
+        for kernel, pointers in graph:
+            arrays = []
+            for buffer, pointer in zip(kernel.operands, pointers, strict=True):
+                self._inside(pointer, buffer.size_bytes)
+                room = (ctypes.c_uint8 * buffer.size_bytes).from_address(pointer)
+                arrays.append(np.frombuffer(room, np.uint8).view(buffer.dtype.numpy))
+            execute(kernel, arrays)
+        return (_OK,)
+
+    def cuLaunchKernel(  # noqa: N802
+        self, kernel: SimtKernel, *arguments: Any
+    ) -> tuple[int]:
+        grid, block, (shared, stream, parameters, extra) = (
+            arguments[:3],
+            arguments[3:6],
+            arguments[6:],
+        )
+        assert grid == (kernel.block.extent, 1, 1)
+        assert block == (kernel.thread.extent, 1, 1)
+        assert (shared, stream, extra) == (0, "stream", 0)
+        values, types = parameters
+        assert types == (ctypes.c_void_p,) * len(kernel.operands)
+        assert self.recorded is not None, "launches are recorded"
+        self.recorded.append((kernel, values))
+        return (_OK,)
+
+    def _inside(self, pointer: int, size: int) -> None:
+        assert any(
+            base <= pointer and pointer + size <= base + len(block)
+            for base, block in self.memory.items()
+        ), "the device's memory is left"
