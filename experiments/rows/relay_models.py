@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import onnxruntime
@@ -102,7 +102,7 @@ def _recurrent_cases() -> dict[str, tuple[Module, dict[str, Array], tuple[str, .
     return cases
 
 
-def _run_all(session: Session, inputs: list[dict[str, object]]) -> list[dict[str, Array]]:
+def _run_all(session: Session, inputs: list[dict[str, Any]]) -> list[dict[str, Array]]:
     return [session.run(each) for each in inputs]
 
 
