@@ -338,7 +338,7 @@ class ScalarEmitter:
 
     def _apply(self, expr: Apply) -> str:
         operand = expr.args[0].dtype
-        if operand is DType.FLOAT16 and expr.function in TRANSCENDENTAL | {Fn.POWER}:
+        if operand is DType.FLOAT16 and expr.function in TRANSCENDENTAL | {Fn.POWER, Fn.FMA}:
             wide = tuple(Convert(arg, DType.FLOAT32) for arg in expr.args)
             result = self._expr(Apply(expr.function, wide, DType.FLOAT32))
             return self.values.converted(result, DType.FLOAT32, DType.FLOAT16)
