@@ -39,6 +39,7 @@ from codesign.compiler.passes.simplify_inference import SimplifyInference
 from codesign.compiler.passes.to_a_normal_form import ToANormalForm
 from codesign.compiler.passes.to_basic_block_normal_form import ToBasicBlockNormalForm
 from codesign.compiler.passes.to_graph_normal_form import ToGraphNormalForm
+from codesign.compiler.passes.to_mixed_precision import ToMixedPrecision
 from codesign.compiler.pipeline_text import parse_pipeline
 from codesign.ir.relay.module import Module
 
@@ -66,6 +67,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             RemoveStandaloneReshapes,
             SimplifyExpr,
             SimplifyInference,
+            ToMixedPrecision,
             RemoveUnusedFunctions,
             PartialEvaluate,
             LambdaLift,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from codesign.ops.collapse_sum import CollapseSumAttrs
 from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
 from codesign.ops.filled import FilledAttrs, FullAttrs
 from codesign.ops.image.resize2d import ResizeAttrs
+from codesign.ops.layout import Layout
 from codesign.ops.layout_transform import LayoutTransformAttrs
 from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.activations import HardSigmoidAttrs, LeakyReluAttrs
@@ -178,6 +179,23 @@ def _conv2d_transpose(rng: Rng) -> Case:
     return Case((floats(rng, *_image(rng, 4)), floats(rng, 4, 3, *_pair(rng, 2, 4))), attrs)
 
 
+def in_layout(data: Array, axes: str, layout: str) -> Array:
+    """Return a tensor with these axes in another layout."""
+    return Layout.of(layout).from_plain(tuple(axes), data)
+
+
+def _conv2d_in_layouts(rng: Rng) -> Case:
+    case = _conv2d(rng)
+    (data, weight), attrs = case.args, case.attrs
+    assert isinstance(attrs, Conv2DAttrs)
+    assert isinstance(data, np.ndarray)
+    assert isinstance(weight, np.ndarray)
+    layout = str(rng.choice(["NCHW", "NHWC", "NCHW2c", "HWCN"]))
+    kernel = str(rng.choice(["OIHW", "HWIO", "OIHW4o"]))
+    args = (in_layout(data, "NCHW", layout), in_layout(weight, "OIHW", kernel))
+    return Case(args, replace(attrs, data_layout=layout, kernel_layout=kernel))
+
+
 def pool(rng: Rng) -> Pool2DAttrs:
     return Pool2DAttrs(
         pool_size=_pair(rng, 2, 5),
@@ -190,6 +208,20 @@ def pool(rng: Rng) -> Pool2DAttrs:
 
 def _pool(rng: Rng) -> Case:
     return Case((floats(rng, *_image(rng)),), pool(rng))
+
+
+def _pool_in_layouts(rng: Rng) -> Case:
+    layout = str(rng.choice(["NCHW", "NHWC", "NCHW3c"]))
+    data = in_layout(floats(rng, *_image(rng)), "NCHW", layout)
+    return Case((data,), replace(pool(rng), layout=layout))
+
+
+LAYOUT_CASES: dict[str, Callable[[Rng], Case]] = {
+    "nn.conv2d": _conv2d_in_layouts,
+    "nn.max_pool2d": _pool_in_layouts,
+    "nn.avg_pool2d": _pool_in_layouts,
+}
+"""Random legal calls in layouts of many kinds."""
 
 
 def _batch_norm(rng: Rng) -> Case:

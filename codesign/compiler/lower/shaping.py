@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Protocol, TypeAlias
 
@@ -15,6 +16,8 @@ from codesign.ops.collapse_sum import collapsed_axes
 from codesign.ops.layout import Layout
 from codesign.ops.layout_transform import LayoutTransformAttrs
 from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
+from codesign.ops.nn.conv2d import DATA_AXES, Conv2DAttrs
+from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.reduce import ReduceAttrs
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.split import SplitAttrs
@@ -29,6 +32,12 @@ class Writer(Protocol):
         self, name: str, inputs: tuple[Value, ...], like: Value, attrs: Attrs | None = None
     ) -> Value:
         """Append a step whose result has the shape and type of `like`."""
+        ...
+
+    def legal_call(
+        self, name: str, inputs: tuple[Value, ...], like: Value, attrs: Attrs | None = None
+    ) -> Value:
+        """Append what such a step becomes."""
         ...
 
 
@@ -73,16 +82,45 @@ def _cast_like(writer: Writer, step: Step) -> Value:
     return writer.call("cast", step.inputs[:1], step.result, attrs)
 
 
+def in_plain_layout(writer: Writer, step: Step) -> Value | None:
+    """Return a layer on data as NCHW, moved there and back; None where it is so already."""
+    match step.attrs:
+        case Conv2DAttrs(data_layout=data, kernel_layout=kernel) as attrs if not attrs.is_plain:
+            layouts: tuple[tuple[str, str], ...] = ((data, "NCHW"), (kernel, "OIHW"))
+            plain: Attrs = replace(attrs, data_layout="NCHW", kernel_layout="OIHW")
+        case Pool2DAttrs(layout=data) as attrs if not attrs.is_plain:
+            layouts = ((data, "NCHW"),)
+            plain = replace(attrs, layout="NCHW")
+        case _:
+            return None
+    inputs = tuple(
+        _moved(writer, value, source, target)
+        for value, (source, target) in zip(step.inputs, layouts, strict=True)
+    )
+    layout = Layout.of(data)
+    shape = tuple(_length(dim) for dim in layout.plain_shape(DATA_AXES, step.result.shape))
+    result = writer.legal_call(step.operator, inputs, Value(shape, step.result.dtype), plain)
+    return _moved(writer, result, "NCHW", data)
+
+
 def _layout_transform(writer: Writer, step: Step) -> Value:
-    (data,) = step.inputs
     attrs = attrs_of(step, LayoutTransformAttrs)
-    source, target = Layout.of(attrs.src_layout), Layout.of(attrs.dst_layout)
+    return _moved(writer, step.inputs[0], attrs.src_layout, attrs.dst_layout)
+
+
+def _moved(writer: Writer, data: Value, src_layout: str, dst_layout: str) -> Value:
+    if src_layout == dst_layout:
+        return data
+    source, target = Layout.of(src_layout), Layout.of(dst_layout)
+    if data.constant is not None:
+        plain = source.to_plain(tuple(source.axes), data.constant)
+        array = target.from_plain(tuple(source.axes), plain)
+        return Value(array.shape, data.dtype, array)
     axes = source.axes
     joined = [place for axis in axes for place in source.places(axis)]
     moved = _transposed(writer, data, joined)
     split = [part for axis in axes for part in target.pieces(axis)]
-    plain = dict(zip(axes, source.plain_shape(tuple(axes), data.shape), strict=True))
-    lengths = target.stored_shape(tuple(axes), tuple(plain.values()))
+    lengths = target.stored_shape(tuple(axes), source.plain_shape(tuple(axes), data.shape))
     by_part = dict(zip(target.parts, lengths, strict=True))
     apart = _reshaped(writer, moved, tuple(_length(by_part[part]) for part in split))
     return _transposed(writer, apart, [split.index(part) for part in target.parts])

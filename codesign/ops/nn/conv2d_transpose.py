@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, final
 
+import numpy as np
+
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Attrs, Call
 from codesign.ir.relay.types import TensorType, Type
@@ -105,6 +107,9 @@ def _check(call: Call, attrs: Conv2DTransposeAttrs, channels: int, inputs: int) 
 def _reference(data: Array, weight: Array, attrs: Conv2DTransposeAttrs) -> Array:
     window = _window(attrs, weight.shape)
     output = _output(attrs, window, (data.shape[2], data.shape[3]))
+    if data.dtype == np.float16:
+        wide = (each.astype(np.float32) for each in (data, weight))
+        return convolve_transposed(*wide, window, output, attrs.groups).astype(np.float16)
     return convolve_transposed(data, weight, window, output, attrs.groups)
 
 
