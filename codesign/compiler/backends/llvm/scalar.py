@@ -288,8 +288,9 @@ class ScalarEmitter:
             if least < low:
                 test = self.text.op(f"icmp sge i64 {value}, {low}")
                 condition = self.text.op(f"and i1 {condition}, {test}")
-            if greatest >= high:
-                test = self.text.op(f"icmp slt i64 {value}, {high}")
+            if greatest >= high or high in self.text.extents:
+                end = self.text.extents.get(high, str(high))
+                test = self.text.op(f"icmp slt i64 {value}, {end}")
                 condition = self.text.op(f"and i1 {condition}, {test}")
         return condition
 
