@@ -22,6 +22,7 @@ from codesign.compiler.passes.combine_parallel_dense import CombineParallelDense
 from codesign.compiler.passes.convert_layout import ConvertLayout
 from codesign.compiler.passes.defuse_ops import DefuseOps
 from codesign.compiler.passes.div_to_mul import DivToMul
+from codesign.compiler.passes.dynamic_to_static import DynamicToStatic
 from codesign.compiler.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from codesign.compiler.passes.eliminate_dead_code import EliminateDeadCode
 from codesign.compiler.passes.eta_expand import EtaExpand
@@ -63,6 +64,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             ConvertLayout,
             DefuseOps,
             DivToMul,
+            DynamicToStatic,
             FuseOps,
             RemoveStandaloneReshapes,
             SimplifyExpr,

@@ -7,10 +7,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Protocol, TypeAlias
 
+import numpy as np
+
 from codesign.compiler.lower.graph import Step, Value
 from codesign.compiler.lower.movement import SliceAttrs
 from codesign.compiler.lower.rule import attrs_of
 from codesign.ir.relay.expr import Attrs
+from codesign.ops.axis import AxisAttrs
 from codesign.ops.cast import CastAttrs
 from codesign.ops.collapse_sum import collapsed_axes
 from codesign.ops.layout import Layout
@@ -19,9 +22,11 @@ from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
 from codesign.ops.nn.conv2d import DATA_AXES, Conv2DAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.reduce import ReduceAttrs
+from codesign.ops.repeating import TileAttrs, aligned
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.split import SplitAttrs
 from codesign.ops.strided_slice import StridedSliceAttrs, slices
+from codesign.ops.table import OPERATORS
 from codesign.ops.transpose import TransposeAttrs
 
 
@@ -139,6 +144,39 @@ def _batch_matmul(writer: Writer, step: Step) -> Value:
     return writer.call("nn.matmul", (left, right), step.result)
 
 
+def _stack(writer: Writer, step: Step) -> Value:
+    rank = len(step.result.shape)
+    axis = attrs_of(step, AxisAttrs).axis % rank
+    shape = tuple(1 if each == axis else dim for each, dim in enumerate(step.result.shape))
+    rows = tuple(_reshaped(writer, value, shape) for value in step.inputs)
+    return writer.call("concatenate", rows, step.result, AxisAttrs(axis=axis))
+
+
+def _tile(writer: Writer, step: Step) -> Value:
+    pairs = aligned(step.inputs[0].shape, attrs_of(step, TileAttrs).reps)
+    shape = tuple(_length(length) for length, _ in pairs)
+    return writer.call("cpu.tile", (_reshaped(writer, step.inputs[0], shape),), step.result)
+
+
+def _reverse(writer: Writer, step: Step) -> Value:
+    (x,) = step.inputs
+    reversed_axis = attrs_of(step, AxisAttrs).axis % len(x.shape)
+    begins = tuple(dim - 1 if i == reversed_axis else 0 for i, dim in enumerate(x.shape))
+    steps = tuple(-1 if i == reversed_axis else 1 for i in range(len(x.shape)))
+    return writer.call("cpu.slice", (x,), step.result, SliceAttrs(begin=begins, step=steps))
+
+
+def _arange(_writer: Writer, step: Step) -> Value:
+    array = OPERATORS["arange"].reference(step.attrs)
+    assert not isinstance(array, tuple), "arange gives a tensor"
+    return Value(array.shape, step.result.dtype, array)
+
+
+def _shape_of(_writer: Writer, step: Step) -> Value:
+    array = np.array(step.inputs[0].shape, step.result.dtype.numpy)
+    return Value(array.shape, step.result.dtype, array)
+
+
 def _split(writer: Writer, step: Step) -> Value:
     (x,) = step.inputs
     attrs = attrs_of(step, SplitAttrs)
@@ -176,6 +214,11 @@ REWRITES: Final[Mapping[str, Rewrite]] = {
     "cast_like": _cast_like,
     "layout_transform": _layout_transform,
     "nn.batch_matmul": _batch_matmul,
+    "stack": _stack,
+    "tile": _tile,
+    "reverse": _reverse,
+    "arange": _arange,
+    "shape_of": _shape_of,
     "split": _split,
     "strided_slice": _strided_slice,
 }

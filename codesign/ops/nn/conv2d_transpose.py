@@ -108,8 +108,9 @@ def _reference(data: Array, weight: Array, attrs: Conv2DTransposeAttrs) -> Array
     window = _window(attrs, weight.shape)
     output = _output(attrs, window, (data.shape[2], data.shape[3]))
     if data.dtype == np.float16:
-        wide = (each.astype(np.float32) for each in (data, weight))
-        return convolve_transposed(*wide, window, output, attrs.groups).astype(np.float16)
+        wide, wide_weight = data.astype(np.float32), weight.astype(np.float32)
+        sums = convolve_transposed(wide, wide_weight, window, output, attrs.groups)
+        return sums.astype(np.float16)
     return convolve_transposed(data, weight, window, output, attrs.groups)
 
 
