@@ -1,4 +1,4 @@
-"""Pipelines as text: `fold-constant,fuse-ops(max_operators=8),O1`.
+"""Pipelines as text: `fold-constant,fuse-ops(max_depth=8),O1`.
 
 Passes by name, separated by commas, with parameters in parentheses; a level stands for its passes.
 Parameters are the fields of the pass; their values are numbers, `True`, `False` or plain words.
@@ -54,7 +54,7 @@ def _items(text: str) -> Iterator[tuple[str, str | None]]:
             raise CodesignError.of(
                 "a pipeline is a list of passes",
                 found=f"cannot read {text[place:]!r}",
-                help="write fold-constant,fuse-ops(max_operators=8)",
+                help="write fold-constant,fuse-ops(max_depth=8)",
             )
         yield item[1], item[2]
         place = item.end()
