@@ -13,7 +13,8 @@ import numpy as np
 from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.executable.heap import HEAP_BYTES, OUT_OF_MEMORY, OUT_OF_STACK, Slot
 from codesign.ir.executable.native_program import NativeProgram
-from host_runtime.cpu import address_of, aligned_bytes, load_objects
+from host_runtime.array_call import address_of
+from host_runtime.cpu import aligned_bytes, load_objects
 from host_runtime.values import Reader, Value, ValueWriter
 
 STACK_BYTES: Final = 1 << 30

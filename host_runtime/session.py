@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -146,7 +146,7 @@ class Session:
                 steps.append(StepProfile(name=step.name, kind="gpu", time_s=elapsed))
             elif isinstance(function, NativeFunction):
                 assert isinstance(step, NativeStep), "a native function runs a native step"
-                result = function(*arrays)
+                result: Any = function(*arrays)
                 steps.append((step.name, perf_counter() - started))
                 results = tuple(result) if step.is_split else (result,)
             else:
@@ -179,7 +179,7 @@ class Session:
         except KeyError:
             return None
         started = perf_counter()
-        results = whole.function.attempt(arrays)
+        results = whole.attempt(arrays)
         if results is None:
             return None
         self._steps = ((whole.name, perf_counter() - started),)
@@ -189,25 +189,47 @@ class Session:
 @final
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """An executable that is one native function: its name, inputs and outputs."""
+    """An executable that is one native function: its name, inputs and outputs.
+
+    `known` are number, shape and element type of the inputs whose types say all of them.
+    """
 
     name: str
-    function: CpuFunction
+    function: CpuFunction | NativeFunction
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    known: tuple[tuple[int, tuple[int, ...], np.dtype[Any]], ...]
+    is_split: bool
 
     @classmethod
     def of(cls, executable: Executable, functions: Sequence[_Function]) -> _Whole | None:
         """Return the executable as one function, or None where there is more to do."""
         inputs = tuple(port.name for port in executable.inputs)
         match functions:
-            case [(step, CpuFunction() as function)] if (
+            case [(step, (CpuFunction() | NativeFunction()) as function)] if (
                 step.inputs == inputs and step.outputs == executable.results
             ):
                 names = tuple(port.name for port in executable.outputs)
-                return cls(step.name, function, inputs, names)
+                known = tuple(
+                    (number, port.type.static_shape, port.type.dtype.numpy)
+                    for number, port in enumerate(executable.inputs)
+                    if isinstance(port.type, TensorType) and UNKNOWN not in port.type.shape
+                )
+                is_split = isinstance(step, NativeStep) and step.is_split
+                return cls(step.name, function, inputs, names, known, is_split)
             case _:
                 return None
+
+    def attempt(self, arrays: list[Array]) -> tuple[Array, ...] | None:
+        """Return the results, or None where an input of known type is no plain array of it."""
+        if isinstance(self.function, CpuFunction):
+            return self.function.attempt(arrays)
+        for number, shape, dtype in self.known:
+            array = arrays[number]
+            if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+                return None
+        result: Any = self.function(*arrays)
+        return tuple(result) if self.is_split else (result,)
 
 
 def checked_inputs(ports: tuple[Port, ...], inputs: Mapping[str, Array]) -> dict[str, Array]:
