@@ -44,8 +44,10 @@ def conv2d(writer: Writer, step: Step) -> Value | None:
     data, weight = step.inputs
     attrs = attrs_of(step, Conv2DAttrs)
     shapes = (*data.shape, *weight.shape, *step.result.shape)
-    if weight.constant is not None or attrs.groups != 1 or 0 in shapes:
+    if weight.constant is not None or 0 in shapes:
         return None
+    if attrs.groups > 1:
+        return _in_rows(writer, data, weight, step.result, attrs)
     return _convolved(writer, data, weight, step.result, attrs)
 
 
@@ -76,13 +78,24 @@ def conv2d_transpose(writer: Writer, step: Step) -> Value | None:
     return _convolved(writer, data, turned, step.result, direct)
 
 
+def _in_rows(
+    writer: Writer, data: Value, weight: Value, result: Value, attrs: Conv2DAttrs
+) -> Value | None:
+    """Return the convolution of padded data; None where rows are too short for vectors."""
+    if result.shape[3] < _VECTOR or attrs.strides[1] != 1:
+        return None
+    padded = _padded(writer, data, attrs)
+    plain = Conv2DAttrs(strides=attrs.strides, dilation=attrs.dilation, groups=attrs.groups)
+    return writer.call("nn.conv2d", (padded, weight), result, plain)
+
+
 def _convolved(
     writer: Writer, data: Value, weight: Value, result: Value, attrs: Conv2DAttrs
 ) -> Value:
+    direct = _in_rows(writer, data, weight, result, attrs)
+    if direct is not None:
+        return direct
     padded = _padded(writer, data, attrs)
-    plain = Conv2DAttrs(strides=attrs.strides, dilation=attrs.dilation)
-    if result.shape[3] >= _VECTOR and attrs.strides[1] == 1:
-        return writer.call("nn.conv2d", (padded, weight), result, plain)
     n, outputs, height, width = result.shape
     _, channels, rows, columns = weight.shape
     looked_at = Value((channels, rows, columns, n, height, width), data.dtype)
