@@ -11,13 +11,17 @@ from typing import Any
 
 import pytest
 from amaranth.hdl import Module, Mux, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
-from codesign.accel.isa import Store
+from codesign.accel.config import Memory
+from codesign.accel.isa import Opcode, Store
 from hardware.generate import generate
 from hardware.rtl import accelerator
+from hardware.rtl.fetch import Fetch
 from hardware.rtl.gemm import Gemm
+from hardware.rtl.layouts import instruction_layout
+from hardware.rtl.load import Load
 from hardware.rtl.store import Store as StoreUnit
 from hardware.rtl.vector import Vector
 from hardware.verilate import build_library
@@ -63,6 +67,21 @@ def in_bank_1(unit: Gemm) -> Value:
     return Mux(unit.acc_write_tile >= CONFIG.acc_bank_depth, 1 << 20, 0)
 
 
+def in_weights(unit: Load) -> Value:
+    """Return a bit of the second output channel's first weight, in each tile of wgt."""
+    bit = Value.cast(unit.write).shape().width - len(unit.write.data) + 4 * CONFIG.wgt_bits + 6
+    hit = (unit.write.memory == Memory.WGT.value) & (unit.write.beat == 0)
+    return Mux(hit, 1 << bit, 0)
+
+
+def in_vector_instructions_of_bank_1(unit: Fetch) -> Value:
+    """Return a bit of the zero point of the vector instructions that read bank 1."""
+    fields = instruction_layout(CONFIG, Opcode.VECTOR)
+    vector = data.View(fields, unit.instruction[: fields.size])
+    hit = (vector.opcode == Opcode.VECTOR.value) & (vector.x >= CONFIG.acc_bank_depth)
+    return Mux(hit, 1 << fields["zero_point"].offset, 0)
+
+
 def compared(folder: Path, name: str, broken: type) -> Comparison:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(accelerator, name, broken)
@@ -75,6 +94,13 @@ def compared(folder: Path, name: str, broken: type) -> Comparison:
 
 
 FAULTS = {
+    "fetch": (
+        "Fetch",
+        faulty(Fetch, "instruction", in_vector_instructions_of_bank_1),
+        FIRST_ROUND_OF_BANK_1,
+        0,
+    ),
+    "load": ("Load", faulty(Load, "write", in_weights), 0, 1),
     "gemm": ("Gemm", faulty(Gemm, "acc_write", in_bank_1), FIRST_ROUND_OF_BANK_1, 0),
     "vector": ("Vector", faulty(Vector, "out_write", lambda _: Value.cast(1 << 9)), 0, 1),
     "store": ("Store", faulty(StoreUnit, "beat", lambda _: Value.cast(1 << 23)), 0, 2),
