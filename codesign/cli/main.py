@@ -20,6 +20,7 @@ from codesign.cli.compile import compile_command
 from codesign.cli.doctor import doctor
 from codesign.cli.rtl import rtl
 from codesign.cli.run import run
+from codesign.cli.sweep import sweep
 from codesign.cli.trace import trace
 from codesign.diagnostics import CodesignError
 
@@ -50,6 +51,7 @@ app.command("run")(_exiting(run))
 app.command("compare")(_exiting(compare))
 app.command("compile")(_exiting(compile_command))
 app.command("rtl")(_exiting(rtl))
+app.command("sweep")(_exiting(sweep))
 app.command("trace")(_exiting(trace))
 app.command("doctor")(_exiting(doctor))
 

@@ -27,6 +27,7 @@ from experiments.rows.study_compiler import (
     study_r18_real,
     study_tile_time,
 )
+from experiments.rows.sweep import study_sweep
 from experiments.rows.training import relay_train
 
 ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
@@ -52,6 +53,7 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "accel-bitstream": accel_bitstream,
         "accel-board": accel_board,
         "accel-estimate": accel_estimate,
+        "study-sweep": study_sweep,
         "gpu-simt": gpu_simt,
         "gpu-ptxas": gpu_ptxas,
         "gpu-planted": gpu_planted,
