@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections import deque
 from dataclasses import replace
 from typing import Any, Final, final
@@ -144,8 +145,11 @@ class _Heap:
     def __init__(self, address: int, delete: Any, library: Any) -> None:
         self.address = address
         self.slots = _Slots.from_address(address)
-        self._delete = delete
-        self._library = library
+        # The registry of finalizers keeps the library: a __del__ might run after it is unloaded.
+        weakref.finalize(self, _free, address, delete, library).atexit = False
 
-    def __del__(self) -> None:
-        self._delete(self.address)
+
+def _free(address: int, delete: Any, library: Any) -> None:
+    """Free a heap while its library is still loaded."""
+    assert library is not None, "the caller keeps the library"
+    delete(address)

@@ -54,6 +54,8 @@ def compile(  # noqa: A001  (the verb that users look for)
     target: str = "cpu",
     config: AccelConfig | None = None,
     level: int = 2,
+    passes: str | None = None,
+    verify: bool = False,
     dump: Path | None = None,
     outputs: tuple[str, ...] | None = None,
     architecture: str = "sm_80",
@@ -62,7 +64,9 @@ def compile(  # noqa: A001  (the verb that users look for)
     """Compile a network for the host, for a GPU, or for the accelerator of a configuration.
 
     Inputs are named as the parameters of `main`; `outputs` names its results, else they are
-    `output` or `output0`, `output1`, … . `dump` is a folder that gets the module after every pass.
+    `output` or `output0`, `output1`, … . The passes are those of a level, 0 to 4, or of a text like
+    `simplify-inference,fold-constant(max_elements=100)`; `verify` checks the module after each, and
+    `dump` is a folder that gets it.
     `architecture` is a GPU's, by LLVM's name; code for it runs on it and on what is newer.
     `clock` times programs for the accelerator, so that tile sizes are searched by their cycles
     (`codesign.sim.cycle.program_cycles`); without one an estimate chooses them.
@@ -75,7 +79,8 @@ def compile(  # noqa: A001  (the verb that users look for)
     chosen = Target.named(target)
     machine = (config or AccelConfig()).check() if chosen is Target.ACCEL else None
     module = source if isinstance(source, Module) else source.module
-    module = optimize(module, level, observe=None if dump is None else _writer(dump))
+    observe = None if dump is None else _writer(dump)
+    module = optimize(module, level, passes=passes, verify=verify, observe=observe)
     types = infer_types(module)
     main = module.main
     results = _results(main)

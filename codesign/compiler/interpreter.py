@@ -27,6 +27,7 @@ from codesign.compiler.values import (
     fit,
     is_first_order,
     kind_of,
+    value_type,
 )
 from codesign.diagnostics import CodesignError, Diagnostic, InternalError, Problem, Span
 from codesign.dtypes import Array
@@ -364,14 +365,12 @@ def apply(call: Call, args: tuple[Value, ...]) -> Value:
     if not isinstance(call.callee, OpRef):
         raise InternalError("only calls of operators are applied to values")
     record = operator(call.callee.name, call.callee.span or call.span)
+    record.relation(call, tuple(map(value_type, args)))  # what `?` has let through is refused here
     try:
         result = record.reference(*args, *(() if record.attrs is None else (call.attrs,)))
     except CodesignError as error:
         placed = (_placed(each, call.span) for each in error.diagnostics)
         raise CodesignError(*placed) from error
-    except ValueError as error:
-        # NumPy's: shapes that no type has told do not fit each other.
-        raise _problem(f"{record.name} refuses its operands", call.span, str(error)) from error
     return result if isinstance(result, tuple) else np.asarray(result)
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Call
-from codesign.ir.relay.types import UNKNOWN, Dim
-from codesign.ops.relations import mistake
+from codesign.ir.relay.types import UNKNOWN, Dim, TensorType
+from codesign.ops.relations import mistake, require_rank
 
 Part: TypeAlias = tuple[str, int]
 """An axis of storage: its letter, and the length of a block; 0 for the (outer part of the) axis."""
@@ -130,3 +130,16 @@ def require_divisible(call: Call, layout: Layout, axes: str, shape: tuple[Dim, .
                 "needs lengths that the blocks divide",
                 f"axis {name} has length {length}, its block {block}",
             )
+
+
+def plain_of(
+    call: Call, layout: Layout, axes: tuple[str, ...], tensor: TensorType, what: str
+) -> tuple[int, ...]:
+    """Return the lengths of the axes of a tensor in a layout; refuse one of another rank."""
+    require_rank(call, tensor, len(layout.parts), what)
+    for (name, size), dim in zip(layout.parts, tensor.shape, strict=True):
+        if size and dim != size:
+            found = f"axis {name} has a block of {dim}, its layout one of {size}"
+            raise mistake(call, "takes blocks of their length", found)
+    shape = layout.plain_shape(axes, tensor.shape)
+    return tuple(dim for dim in shape if isinstance(dim, int))

@@ -19,6 +19,7 @@ from experiments.rows.measurement import CONSOLE, Measurement
 from experiments.rows.relay_calls import relay_call, relay_compile
 from experiments.rows.relay_laws import relay_laws, relay_native, relay_roundtrip
 from experiments.rows.relay_models import relay_rnn, relay_treelstm
+from experiments.rows.relay_passes import relay_linear
 from experiments.rows.road import road_bitexact, road_cycles, road_fp32, road_top1
 from experiments.rows.study_compiler import (
     study_mobilenet,
@@ -27,6 +28,7 @@ from experiments.rows.study_compiler import (
     study_r18_real,
     study_tile_time,
 )
+from experiments.rows.study_random import study_monotone, study_random
 from experiments.rows.sweep import study_sweep
 from experiments.rows.training import relay_train
 
@@ -62,10 +64,13 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "study-r18-layers": study_r18_layers,
         "study-mobilenet": study_mobilenet,
         "study-tile-time": study_tile_time,
+        "study-random": study_random,
+        "study-monotone": study_monotone,
         "relay-roundtrip": relay_roundtrip,
         "relay-laws": relay_laws,
         "relay-native": relay_native,
         "relay-train": relay_train,
+        "relay-linear": relay_linear,
     }
 )
 

@@ -2,9 +2,9 @@
 
 A layer's bound is max(MACs / (MACs per cycle), bytes / (bytes per cycle)) with the network's own
 multiply-accumulates, without those of padded channels, and the bytes that have to move once: data
-that is read, weights and result, one byte an element. Params, tables, instructions and padding are not counted.
-A sum with a residual costs the layer that it follows one more tensor to read. A network's bound is
-the sum over its layers, since their activations go through DRAM.
+that is read, weights and result, one byte an element. Params, tables, instructions and padding are
+not counted. A sum with a residual costs the layer that it follows one more tensor to read. A
+network's bound is the sum over its layers, since their activations go through DRAM.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _operators(module: Module, shapes: _Shapes) -> Iterator[tuple[Call, int, int
 
 
 def _read(call: Call, shapes: _Shapes) -> int:
-    """Return the elements of its data that a layer reads: strides may leave rows and columns out."""
+    """Return the elements of its data that a layer reads: strides may leave some out."""
     data = shapes[call.args[0]]
     if not isinstance(call.attrs, QConv2DAttrs):
         return prod(data)

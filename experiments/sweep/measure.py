@@ -56,7 +56,8 @@ def measure(point: Point, network: Prepared) -> Measured:
         return _on_accelerator(blank, point.config.check(), network, started)
     except CodesignError as error:
         reason = "; ".join(
-            " ".join(filter(None, (each.what, each.found))) for each in error.diagnostics
+            " ".join(filter(None, (each.title_text(), each.label_text())))
+            for each in error.diagnostics
         )
         return Measured(row=replace(blank, reason=reason))
 

@@ -82,7 +82,9 @@ class Plan:
 
     def configured(self, chosen: Mapping[Knob, int]) -> AccelConfig:
         """Return the base with some knobs set; the configuration need not be legal."""
-        accel = {name: value for (group, name), value in chosen.items() if group == "accel"}
+        accel: dict[str, Any] = {
+            name: value for (group, name), value in chosen.items() if group == "accel"
+        }
         dram = {name: value for (group, name), value in chosen.items() if group == "dram"}
         config: AccelConfig = replace(self.base, **accel)
         return config.with_dram(**dram)

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, final
 import numpy as np
 
 from codesign.compiler.driver import compile as compile_module
+from codesign.compiler.gradient import Mode
 from codesign.dtypes import Array
 from codesign.ir.relay.module import Module
 from experiments.networks.digits.data import EVALUATION, samples, training
@@ -78,14 +79,16 @@ def train(
     given: Iterator[Batch],
     *,
     optimizer: Optimizer = MOMENTUM,
+    mode: Mode = "first_order",
     seed: int = SEED,
     observe: Callable[[int, float], None] = lambda step, loss: None,
 ) -> Trained:
     """Train a network in Relay, its whole step compiled for the CPU.
 
+    `mode` is that of the gradient: `higher_order` for networks that are no graphs.
     `observe(step, loss)` sees every step.
     """
-    session = Session(compile_step(module, optimizer))
+    session = Session(compile_step(module, optimizer, mode=mode))
     held: dict[str, Array] = {**initial_weights(module, seed), **initial_state(module, optimizer)}
     losses: list[float] = []
     for number, batch in enumerate(given):
@@ -100,13 +103,19 @@ def train(
 
 def accuracy(module: Module, weights: Weights) -> float:
     """Return the share of the evaluation's digits that the network names rightly, 0 to 1."""
-    session = Session(compile_module(Module({"main": module.functions["logits"]})))
+    session = Session(compile_module(_answering(module)))
     data = samples(Split.EVALUATION, EVALUATION)
     named = [
         session.run({**weights, "images": part})["output"].argmax(axis=1)
         for part in _parts(data.inputs)
     ]
     return float((np.concatenate(named)[: len(data)] == _labels(data)).mean())
+
+
+def _answering(module: Module) -> Module:
+    """Return the module whose main is `@logits`, without `@loss`."""
+    others = {k: each for k, each in module.functions.items() if k not in ("loss", "logits")}
+    return module.with_functions({**others, "main": module.functions["logits"]})
 
 
 def _parts(images: Array) -> Iterator[Array]:

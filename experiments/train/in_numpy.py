@@ -20,20 +20,24 @@ def train_in_numpy(
 ) -> tuple[Named, list[float]]:
     """Return trained weights and the loss of every step of descent with momentum.
 
-    A network with a `first_weight` is the convolutional one, else the perceptron.
+    Which network it is the names of its weights tell.
     """
     held = {name: value.copy() for name, value in weights.items()}
     velocity = {name: np.zeros_like(value) for name, value in held.items()}
     losses: list[float] = []
     for batch in given:
-        loss, slopes = (
-            _convolutional(held, batch) if "first_weight" in held else _perceptron(held, batch)
-        )
+        loss, slopes = _slopes(held, batch)
         losses.append(loss)
         for name, slope in slopes.items():
             velocity[name] = _MOMENTUM * velocity[name] - np.float32(batch.rate) * slope
             held[name] = held[name] + velocity[name]
     return held, losses
+
+
+def _slopes(w: Named, batch: Batch) -> tuple[float, Named]:
+    if "first_weight" in w:
+        return _convolutional(w, batch)
+    return _recurrent(w, batch) if "state_weight" in w else _perceptron(w, batch)
 
 
 def _loss(logits: Array, labels: Array) -> tuple[float, Array]:
@@ -65,6 +69,27 @@ def _head(w: Named, features: Array, labels: Array) -> tuple[float, Named, Array
 
 def _perceptron(w: Named, batch: Batch) -> tuple[float, Named]:
     loss, slopes, _ = _head(w, batch.images.reshape(len(batch.images), -1), batch.labels)
+    return loss, slopes
+
+
+def _recurrent(w: Named, batch: Batch) -> tuple[float, Named]:
+    """Run and reverse eight steps, one for each row of the images."""
+    rows = batch.images[:, 0].transpose(1, 0, 2)
+    states = [np.zeros((len(batch.images), len(w["state_bias"])), np.float32)]
+    for row in rows:
+        fed = row @ w["input_weight"].T + states[-1] @ w["state_weight"].T
+        states.append(np.tanh(fed + w["state_bias"]))
+    loss, back = _loss(states[-1] @ w["output_weight"].T + w["output_bias"], batch.labels)
+    slopes = {name: np.zeros_like(value) for name, value in w.items()}
+    slopes["output_weight"] = back.T @ states[-1]
+    slopes["output_bias"] = back.sum(axis=0)
+    to_state = back @ w["output_weight"]
+    for row, before, after in reversed(list(zip(rows, states, states[1:], strict=False))):
+        inner = to_state * (1 - after**2)
+        slopes["input_weight"] += inner.T @ row
+        slopes["state_weight"] += inner.T @ before
+        slopes["state_bias"] += inner.sum(axis=0)
+        to_state = inner @ w["state_weight"]
     return loss, slopes
 
 

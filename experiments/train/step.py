@@ -17,7 +17,7 @@ import numpy as np
 
 from codesign.compiler.driver import compile as compile_module
 from codesign.compiler.frontend.relay_parser import parse_module
-from codesign.compiler.gradient import gradient
+from codesign.compiler.gradient import Mode, gradient
 from codesign.compiler.gradient.graph_form import graph_form
 from codesign.dtypes import Array
 from codesign.ir.executable.executable import Executable
@@ -75,23 +75,25 @@ def parameters(module: Module) -> dict[str, tuple[int, ...]]:
     return {name: types[name].static_shape for name in types if name not in DATA}
 
 
-def training_step(module: Module, optimizer: Optimizer) -> Module:
-    """Return the module whose main is one step of training, as one graph."""
+def training_step(module: Module, optimizer: Optimizer, *, mode: Mode = "first_order") -> Module:
+    """Return the module whose main is one step of training; in mode `first_order` as one graph."""
     types = _types(module)
     trained = [name for name in types if name not in DATA]
-    with_gradient = gradient("loss", module, mode="first_order", parameters=trained)
+    with_gradient = gradient("loss", module, mode=mode, parameters=trained)
     text = _step_text(types, trained, optimizer)
     whole = parse_module(text, "step.relay", imports=with_gradient)
+    if mode == "higher_order":
+        return whole
     params = whole.main.params
     return Module({"main": Function(params, graph_form(whole.main, whole, params))})
 
 
-def compile_step(module: Module, optimizer: Optimizer) -> Executable:
+def compile_step(module: Module, optimizer: Optimizer, *, mode: Mode = "first_order") -> Executable:
     """Return the training step compiled for the CPU; its outputs are named as its inputs."""
     types = _types(module)
     trained = [name for name in types if name not in DATA]
     names = (*trained, *_states(trained, optimizer), "loss")
-    return compile_module(training_step(module, optimizer), target="cpu", outputs=names)
+    return compile_module(training_step(module, optimizer, mode=mode), target="cpu", outputs=names)
 
 
 def initial_state(module: Module, optimizer: Optimizer) -> dict[str, Array]:

@@ -299,7 +299,7 @@ def test_their_operators_in_our_words(theirs: str, ours: str | None) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('nn.conv2d(%x, %w, kernel_layout="HWIO")', "kernel_layout is 'HWIO', expected 'OIHW'"),
+        ('nn.conv2d(%x, %w, out_layout="NHWC")', "out_layout is 'NHWC', expected ''"),
         ("nn.conv2d(%x, %w, kernel_size=[5, 5])", "kernel_size is [5, 5], the weight has 3, 3"),
         ("nn.batch_norm(%x, %c, %c, %c, %c, axis=3)", "axis is 3, expected 1"),
         ("nn.batch_flatten(%x, %x)", "found 2, expected 1"),

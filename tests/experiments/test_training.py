@@ -43,6 +43,23 @@ def test_losses_are_those_of_training_in_numpy(name: str, steps: int) -> None:
         np.testing.assert_allclose(ours.weights[each], weights[each], rtol=1e-3, atol=1e-4)
 
 
+def test_both_modes_of_the_gradient_train_alike() -> None:
+    module = network("perceptron")
+    plain = train(module, islice(batches(1), 5))
+    whole = train(module, islice(batches(1), 5), mode="higher_order")
+    np.testing.assert_allclose(plain.losses, whole.losses, rtol=1e-6)
+
+
+def test_a_recursive_network_learns_as_it_does_in_numpy() -> None:
+    module = network("recurrent")
+    ours = train(module, batches(12), mode="higher_order")
+    weights, losses = train_in_numpy(initial_weights(module), batches(12))
+    np.testing.assert_allclose(ours.losses[:20], losses[:20], rtol=1e-4)
+    reached = accuracy(module, ours.weights)
+    assert reached >= 0.95
+    assert abs(reached - accuracy(module, weights)) <= 0.02
+
+
 def test_the_perceptron_reaches_the_accuracy_of_numpy() -> None:
     module = network("perceptron")
     ours = train(module, batches(30))

@@ -13,6 +13,7 @@ from codesign.ir.relay.equal import is_equal_module
 from codesign.ir.relay.expr import Expr, Function, Tuple, Var
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.printer import print_module
+from codesign.ir.relay.types import UNKNOWN, TensorType, Type
 from codesign.ops.table import OPERATORS, call
 from tests.support.operator_cases import CASES, Case
 
@@ -43,13 +44,25 @@ def _module(name: str, case: Case) -> tuple[Module, list[np.ndarray]]:
     return Module({"main": Function(tuple(params), body)}), arrays
 
 
+def _fits(found: Type, inferred: Type) -> bool:
+    """Whether a value's type is the inferred one; lengths that only `dyn.` leaves open fit any."""
+    match found, inferred:
+        case TensorType(shape, dtype), TensorType(known, wanted):
+            pairs = zip(shape, known, strict=True)
+            return dtype is wanted and all(b in (a, UNKNOWN) for a, b in pairs)
+        case _:
+            return found == inferred
+
+
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 def test_relation_says_shape_and_dtype_of_the_reference(name: str) -> None:
     rng = np.random.default_rng(7)
     for _ in range(12):
         module, arrays = _module(name, CASES[name](rng))
         inferred = infer_types(module)[module.main.body]
-        assert value_type(Interpreter(module).evaluate(module.main, arrays)) == inferred
+        found = value_type(Interpreter(module).evaluate(module.main, arrays))
+        assert name.startswith("dyn.") or found == inferred
+        assert _fits(found, inferred), (found, inferred)
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,12 @@ from codesign.ops.broadcast_to import BroadcastToAttrs
 from codesign.ops.cast import CastAttrs
 from codesign.ops.clip import ClipAttrs
 from codesign.ops.collapse_sum import CollapseSumAttrs
+from codesign.ops.counting import ArangeAttrs, ShapeOfAttrs
+from codesign.ops.dynamic import DynFilledAttrs
 from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
 from codesign.ops.filled import FilledAttrs, FullAttrs
 from codesign.ops.image.resize2d import ResizeAttrs
+from codesign.ops.layout import Layout
 from codesign.ops.layout_transform import LayoutTransformAttrs
 from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.activations import HardSigmoidAttrs, LeakyReluAttrs
@@ -44,6 +47,7 @@ from codesign.ops.qnn.quantize import QuantizeAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
 from codesign.ops.reduce import ArgReduceAttrs, ReduceAttrs
+from codesign.ops.repeating import RepeatAttrs, TileAttrs
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.split import SplitAttrs
 from codesign.ops.strided_slice import StridedSliceAttrs
@@ -178,6 +182,23 @@ def _conv2d_transpose(rng: Rng) -> Case:
     return Case((floats(rng, *_image(rng, 4)), floats(rng, 4, 3, *_pair(rng, 2, 4))), attrs)
 
 
+def in_layout(data: Array, axes: str, layout: str) -> Array:
+    """Return a tensor with these axes in another layout."""
+    return Layout.of(layout).from_plain(tuple(axes), data)
+
+
+def _conv2d_in_layouts(rng: Rng) -> Case:
+    case = _conv2d(rng)
+    (data, weight), attrs = case.args, case.attrs
+    assert isinstance(attrs, Conv2DAttrs)
+    assert isinstance(data, np.ndarray)
+    assert isinstance(weight, np.ndarray)
+    layout = str(rng.choice(["NCHW", "NHWC", "NCHW2c", "HWCN"]))
+    kernel = str(rng.choice(["OIHW", "HWIO", "OIHW4o"]))
+    args = (in_layout(data, "NCHW", layout), in_layout(weight, "OIHW", kernel))
+    return Case(args, replace(attrs, data_layout=layout, kernel_layout=kernel))
+
+
 def pool(rng: Rng) -> Pool2DAttrs:
     return Pool2DAttrs(
         pool_size=_pair(rng, 2, 5),
@@ -190,6 +211,20 @@ def pool(rng: Rng) -> Pool2DAttrs:
 
 def _pool(rng: Rng) -> Case:
     return Case((floats(rng, *_image(rng)),), pool(rng))
+
+
+def _pool_in_layouts(rng: Rng) -> Case:
+    layout = str(rng.choice(["NCHW", "NHWC", "NCHW3c"]))
+    data = in_layout(floats(rng, *_image(rng)), "NCHW", layout)
+    return Case((data,), replace(pool(rng), layout=layout))
+
+
+LAYOUT_CASES: dict[str, Callable[[Rng], Case]] = {
+    "nn.conv2d": _conv2d_in_layouts,
+    "nn.max_pool2d": _pool_in_layouts,
+    "nn.avg_pool2d": _pool_in_layouts,
+}
+"""Random legal calls in layouts of many kinds."""
 
 
 def _batch_norm(rng: Rng) -> Case:
@@ -355,6 +390,33 @@ def _normalization(attrs: Attrs) -> Callable[[Rng], Case]:
     return lambda rng: Case((floats(rng, 2, 4, 3), floats(rng, 4), floats(rng, 4)), attrs)
 
 
+def _stack(rng: Rng) -> Case:
+    shape = _shape(rng, 2)
+    return Case(
+        (tuple(floats(rng, *shape) for _ in range(3)),), AxisAttrs(axis=int(rng.integers(-3, 3)))
+    )
+
+
+def _tile(rng: Rng) -> Case:
+    reps = tuple(int(each) for each in rng.integers(0, 3, int(rng.integers(0, 4))))
+    return Case((floats(rng, *_shape(rng, 2)),), TileAttrs(reps=reps))
+
+
+def _repeat(rng: Rng) -> Case:
+    attrs = RepeatAttrs(repeats=int(rng.integers(0, 4)), axis=int(rng.integers(-2, 2)))
+    return Case((floats(rng, *_shape(rng, 2)),), attrs)
+
+
+def _arange(rng: Rng) -> Case:
+    start, stop = (float(each) for each in rng.integers(-5, 6, 2))
+    step = float(rng.choice([-2.0, -0.5, 0.75, 3.0]))
+    return Case((), ArangeAttrs(start=start, stop=stop, step=step))
+
+
+def _lengths(*shape: int) -> Array:
+    return np.array(shape, np.int64)
+
+
 def _fixed(attrs: Attrs | None, *shapes: tuple[int, ...]) -> Callable[[Rng], Case]:
     return lambda rng: Case(tuple(floats(rng, *shape) for shape in shapes), attrs)
 
@@ -399,6 +461,17 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "broadcast_to_like": lambda rng: Case((floats(rng, 3, 1), floats(rng, 2, 3, 4))),
     "cast_like": lambda rng: Case((floats(rng, 2, 3), int8s(rng, 1))),
     "layout_transform": _layout_transform,
+    "stack": _stack,
+    "tile": _tile,
+    "repeat": _repeat,
+    "reverse": lambda rng: Case((floats(rng, *_shape(rng, 2)),), AxisAttrs(axis=-2)),
+    "arange": _arange,
+    "shape_of": lambda rng: Case((floats(rng, *_shape(rng, 3)),), ShapeOfAttrs(dtype=DType.INT32)),
+    "dyn.reshape": lambda rng: Case((floats(rng, 2, 6), _lengths(4, -1))),
+    "dyn.broadcast_to": lambda rng: Case((floats(rng, 3, 1), _lengths(2, 3, 4))),
+    "dyn.full": lambda rng: Case((floats(rng), _lengths(2, 3))),
+    "dyn.zeros": lambda rng: Case((_lengths(2, 0),), DynFilledAttrs(dtype=DType.FLOAT32)),
+    "dyn.ones": lambda rng: Case((_lengths(2, 3),), DynFilledAttrs(dtype=DType.INT8)),
     "take": _take,
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,

@@ -23,6 +23,7 @@ from codesign.ir.relay.expr import (
 )
 from codesign.ir.relay.types import UNKNOWN, TensorType, TupleType, Type
 from codesign.ir.relay.visit import children, post_order
+from codesign.ops.gradual import result_type
 from codesign.ops.table import OPERATORS
 
 
@@ -138,7 +139,7 @@ class Facts:
         if len(known) < len(types):
             return None
         try:
-            return OPERATORS[name].relation(call, known)
+            return result_type(OPERATORS[name], call, known)
         except CodesignError:
             return None
 

@@ -68,6 +68,7 @@ from codesign.ir.relay.types import (
     type_text,
 )
 from codesign.ir.relay.visit import children, post_order
+from codesign.ops.gradual import result_type
 from codesign.ops.table import operator
 
 _CONDITION: Final = TensorType((), DType.BOOL)
@@ -365,7 +366,7 @@ class _Inference:
             record = operator(call.callee.name, call.callee.span or call.span)
             args = tuple(self.types[each] for each in call.args)
             if all(map(self._unifier.is_closed, args)):
-                return record.relation(call, args)
+                return result_type(record, call, args)
             result = Hole()
             self._add(Relation(record, call, args, result))
             return result

@@ -10,6 +10,7 @@ from codesign.compiler.analysis.unify import Unifier
 from codesign.diagnostics import CodesignError, Span
 from codesign.ir.relay.expr import Call, Project
 from codesign.ir.relay.types import FuncType, Hole, TupleType, Type, type_text
+from codesign.ops.gradual import result_type
 from codesign.ops.operator import Operator
 
 
@@ -40,7 +41,7 @@ class Relation:
             return
         self.is_done, self._seen = True, types
         try:
-            found = self.record.relation(self.call, types)
+            found = result_type(self.record, self.call, types)
         except CodesignError:
             unifier.poison(self.result)
             raise

@@ -18,10 +18,21 @@ from codesign.compiler.frontend.relay_parser import parse_module
 from codesign.ir.relay.module import Module
 
 _TEXT: Final = "prelude.relay"
+_GRADIENT: Final = "gradient.relay"
 
 
 @cache
 def prelude() -> Module:
     """Return the prelude, which is read at the first call only."""
-    text = files("codesign.compiler.frontend").joinpath(_TEXT).read_text(encoding="utf-8")
-    return parse_module(text, _TEXT)
+    return _read(_TEXT)
+
+
+@cache
+def gradient_prelude() -> Module:
+    """Return gradients that need not exist yet, `GradCell`, and what one does with them."""
+    return _read(_GRADIENT)
+
+
+def _read(name: str) -> Module:
+    text = files("codesign.compiler.frontend").joinpath(name).read_text(encoding="utf-8")
+    return parse_module(text, name)

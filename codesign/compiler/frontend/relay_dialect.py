@@ -1,6 +1,6 @@
 """What TVM writes differently: attributes that its own operators have, and operators we have not.
 
-    nn.conv2d(…, channels=8, kernel_size=[3, 3], data_layout="NCHW")    attributes that say nothing
+    nn.conv2d(…, channels=8, kernel_size=[3, 3], out_layout="")         attributes that say nothing
     nn.dense(…, units=10)                                               new are dropped
     nn.max_pool2d(…, padding=[1, 1])                                    padding of 1 or 2 numbers
     reshape(…, newshape=[0, -1])                                        0 copies a length
@@ -32,12 +32,13 @@ Args: TypeAlias = tuple[Expr, ...]
 Values: TypeAlias = Mapping[str, object]
 
 _NCHW: Final[Values] = {"data_layout": "NCHW", "layout": "NCHW", "out_layout": ""}
+_SAME: Final[Values] = {"out_layout": ""}
 _FIXED: Final[Mapping[str, Values]] = {
-    "nn.conv2d": {**_NCHW, "kernel_layout": "OIHW", "out_dtype": ""},
+    "nn.conv2d": {**_SAME, "out_dtype": ""},
     "nn.conv2d_transpose": {**_NCHW, "kernel_layout": "IOHW", "out_dtype": ""},
     "nn.dense": {"out_dtype": ""},
-    "nn.max_pool2d": _NCHW,
-    "nn.avg_pool2d": _NCHW,
+    "nn.max_pool2d": _SAME,
+    "nn.avg_pool2d": _SAME,
     "nn.global_max_pool2d": _NCHW,
     "nn.global_avg_pool2d": _NCHW,
     "nn.batch_norm": {"axis": 1},
@@ -69,8 +70,10 @@ def in_our_words(name: str, args: Args, values: Values, span: Span) -> tuple[Arg
             found = f"{key} is {values[key]!r}, expected {only!r}"
             raise mistake(f"{name} is computed in one way only", span, found)
     for key, which in _REPEATED.get(name, {}).items():
-        if key in kept:
+        if key in kept and kept.get("kernel_layout", "OIHW") == "OIHW":
             _check_repeated(name, key, kept.pop(key), args, which, span)
+    for key in _REPEATED.get(name, {}):
+        kept.pop(key, None)
     if name.startswith("nn.") and isinstance(padding := kept.get("padding"), list):
         kept["padding"] = padding * (4 // len(padding)) if len(padding) in (1, 2) else padding
     if name == "nn.batch_norm":

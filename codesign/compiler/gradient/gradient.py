@@ -31,10 +31,10 @@ def gradient(
 
     It is `@name`, else `@<function>_gradient`; under the name of `@function`, which nothing else
     may call then, it takes its place, and what only `@function` used goes. It takes what
-    `@function` takes: `fn (params) -> (value, (gradient of each of the named parameters))`, of all where none are
-    named. A gradient has the type of its parameter, and so have the gradients of tuples and values
-    of data types; that of integers is zero. A value that is not one number is differentiated as the
-    sum of its floating-point elements.
+    `@function` takes and gives `(value, (gradient of each of the named parameters))`, of all where
+    none are named. A gradient has the type of its parameter, and so have the gradients of tuples
+    and values of data types; that of integers is zero. A value that is not one number is
+    differentiated as the sum of its floating-point elements.
 
     `higher_order` differentiates the whole language, its own results too; `first_order` takes
     graphs of operators and gives graphs.

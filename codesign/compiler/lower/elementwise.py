@@ -97,8 +97,9 @@ def _clip(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     x = read(0, index)
     low, high = attrs.minimum, attrs.maximum
     if not x.dtype.is_float:
-        low = ceil(max(low, x.dtype.minimum))
-        high = floor(min(high, x.dtype.maximum))
+        least, greatest = x.dtype.minimum, x.dtype.maximum
+        low = ceil(min(max(low, least), greatest))
+        high = floor(min(max(high, least), greatest))
     return _held(x, low, high)
 
 

@@ -13,7 +13,7 @@ from typing import Final, final
 
 import numpy as np
 
-from codesign.compiler.lower import shaping, variable_weights
+from codesign.compiler.lower import half, shaping, variable_weights
 from codesign.compiler.lower.graph import Check, Graph, Step, Value
 from codesign.compiler.lower.movement import DilateAttrs, SliceAttrs
 from codesign.compiler.lower.quantized import DOUBLE_BITS, NARROW_BITS, ExactScaleAttrs
@@ -69,8 +69,10 @@ class _Writer:
             if size <= _FOLD_LIMIT:
                 self.known[step.result] = _evaluated(step)
                 return
+        result = shaping.in_plain_layout(self, step) or half.in_single(self, step)
         rewrite = _REWRITES.get(step.operator)
-        result = rewrite(self, step) if rewrite is not None else None
+        if result is None and rewrite is not None:
+            result = rewrite(self, step)
         if result is None:
             self._note_magnitude(step)
             self.steps.append(step)
@@ -84,6 +86,15 @@ class _Writer:
         result = Value(like.shape, like.dtype)
         self.steps.append(Step(name, attrs, inputs, result, self._source.span))
         return result
+
+    def legal_call(
+        self, name: str, inputs: tuple[Value, ...], like: Value, attrs: Attrs | None = None
+    ) -> Value:
+        """Append what a step becomes whose result has the shape and type of `like`."""
+        source, result = self._source, Value(like.shape, like.dtype)
+        self.write(Step(name, attrs, inputs, result, source.span))
+        self._source = source
+        return self.known.get(result, result)
 
     def require(self, flags: Value, mistake: str) -> None:
         """Append what makes a run fail with `mistake` where any of the flags is true."""

@@ -25,6 +25,7 @@ from codesign.ir.tensor.uses import axes_of
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.one_hot import OneHotAttrs
+from codesign.ops.repeating import RepeatAttrs
 from codesign.ops.transpose import TransposeAttrs
 
 
@@ -173,6 +174,17 @@ def _gather_nd(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     return read(0, (*places, *index[len(over) :]))
 
 
+def _tile(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    pairs = zip(index, step.inputs[0].shape, strict=True)
+    return read(0, tuple(each % max(size, 1) for each, size in pairs))
+
+
+def _repeat(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    attrs = attrs_of(step, RepeatAttrs)
+    axis = attrs.axis % len(index)
+    return read(0, (*index[:axis], index[axis] // attrs.repeats, *index[axis + 1 :]))
+
+
 def _one_hot(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     axis = attrs_of(step, OneHotAttrs).axis % len(index)
     told = convert(read(0, (*index[:axis], *index[axis + 1 :])), DType.INT64)
@@ -213,6 +225,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "nn.pad": _pad,
     "cpu.dilate": _dilate,
     "cpu.patches": _patches,
+    "cpu.tile": _tile,
+    "repeat": _repeat,
     "one_hot": _one_hot,
     "take": _take,
     "gather_elements": _gather_elements,

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Protocol, TypeAlias
+
+import numpy as np
 
 from codesign.compiler.lower.graph import Step, Value
 from codesign.compiler.lower.movement import SliceAttrs
 from codesign.compiler.lower.rule import attrs_of
 from codesign.ir.relay.expr import Attrs
+from codesign.ops.axis import AxisAttrs
 from codesign.ops.cast import CastAttrs
 from codesign.ops.collapse_sum import collapsed_axes
 from codesign.ops.layout import Layout
 from codesign.ops.layout_transform import LayoutTransformAttrs
 from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
+from codesign.ops.nn.conv2d import DATA_AXES, Conv2DAttrs
+from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.reduce import ReduceAttrs
+from codesign.ops.repeating import TileAttrs, aligned
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.split import SplitAttrs
 from codesign.ops.strided_slice import StridedSliceAttrs, slices
+from codesign.ops.table import OPERATORS
 from codesign.ops.transpose import TransposeAttrs
 
 
@@ -29,6 +37,12 @@ class Writer(Protocol):
         self, name: str, inputs: tuple[Value, ...], like: Value, attrs: Attrs | None = None
     ) -> Value:
         """Append a step whose result has the shape and type of `like`."""
+        ...
+
+    def legal_call(
+        self, name: str, inputs: tuple[Value, ...], like: Value, attrs: Attrs | None = None
+    ) -> Value:
+        """Append what such a step becomes."""
         ...
 
 
@@ -73,16 +87,45 @@ def _cast_like(writer: Writer, step: Step) -> Value:
     return writer.call("cast", step.inputs[:1], step.result, attrs)
 
 
+def in_plain_layout(writer: Writer, step: Step) -> Value | None:
+    """Return a layer on data as NCHW, moved there and back; None where it is so already."""
+    match step.attrs:
+        case Conv2DAttrs(data_layout=data, kernel_layout=kernel) as attrs if not attrs.is_plain:
+            layouts: tuple[tuple[str, str], ...] = ((data, "NCHW"), (kernel, "OIHW"))
+            plain: Attrs = replace(attrs, data_layout="NCHW", kernel_layout="OIHW")
+        case Pool2DAttrs(layout=data) as attrs if not attrs.is_plain:
+            layouts = ((data, "NCHW"),)
+            plain = replace(attrs, layout="NCHW")
+        case _:
+            return None
+    inputs = tuple(
+        _moved(writer, value, source, target)
+        for value, (source, target) in zip(step.inputs, layouts, strict=True)
+    )
+    layout = Layout.of(data)
+    shape = tuple(_length(dim) for dim in layout.plain_shape(DATA_AXES, step.result.shape))
+    result = writer.legal_call(step.operator, inputs, Value(shape, step.result.dtype), plain)
+    return _moved(writer, result, "NCHW", data)
+
+
 def _layout_transform(writer: Writer, step: Step) -> Value:
-    (data,) = step.inputs
     attrs = attrs_of(step, LayoutTransformAttrs)
-    source, target = Layout.of(attrs.src_layout), Layout.of(attrs.dst_layout)
+    return _moved(writer, step.inputs[0], attrs.src_layout, attrs.dst_layout)
+
+
+def _moved(writer: Writer, data: Value, src_layout: str, dst_layout: str) -> Value:
+    if src_layout == dst_layout:
+        return data
+    source, target = Layout.of(src_layout), Layout.of(dst_layout)
+    if data.constant is not None:
+        plain = source.to_plain(tuple(source.axes), data.constant)
+        array = target.from_plain(tuple(source.axes), plain)
+        return Value(array.shape, data.dtype, array)
     axes = source.axes
     joined = [place for axis in axes for place in source.places(axis)]
     moved = _transposed(writer, data, joined)
     split = [part for axis in axes for part in target.pieces(axis)]
-    plain = dict(zip(axes, source.plain_shape(tuple(axes), data.shape), strict=True))
-    lengths = target.stored_shape(tuple(axes), tuple(plain.values()))
+    lengths = target.stored_shape(tuple(axes), source.plain_shape(tuple(axes), data.shape))
     by_part = dict(zip(target.parts, lengths, strict=True))
     apart = _reshaped(writer, moved, tuple(_length(by_part[part]) for part in split))
     return _transposed(writer, apart, [split.index(part) for part in target.parts])
@@ -99,6 +142,39 @@ def _batch_matmul(writer: Writer, step: Step) -> Value:
     left = _transposed(writer, lhs, [0, 2, 1]) if attrs.transpose_a else lhs
     right = _transposed(writer, rhs, [0, 2, 1]) if attrs.transpose_b else rhs
     return writer.call("nn.matmul", (left, right), step.result)
+
+
+def _stack(writer: Writer, step: Step) -> Value:
+    rank = len(step.result.shape)
+    axis = attrs_of(step, AxisAttrs).axis % rank
+    shape = tuple(1 if each == axis else dim for each, dim in enumerate(step.result.shape))
+    rows = tuple(_reshaped(writer, value, shape) for value in step.inputs)
+    return writer.call("concatenate", rows, step.result, AxisAttrs(axis=axis))
+
+
+def _tile(writer: Writer, step: Step) -> Value:
+    pairs = aligned(step.inputs[0].shape, attrs_of(step, TileAttrs).reps)
+    shape = tuple(_length(length) for length, _ in pairs)
+    return writer.call("cpu.tile", (_reshaped(writer, step.inputs[0], shape),), step.result)
+
+
+def _reverse(writer: Writer, step: Step) -> Value:
+    (x,) = step.inputs
+    reversed_axis = attrs_of(step, AxisAttrs).axis % len(x.shape)
+    begins = tuple(dim - 1 if i == reversed_axis else 0 for i, dim in enumerate(x.shape))
+    steps = tuple(-1 if i == reversed_axis else 1 for i in range(len(x.shape)))
+    return writer.call("cpu.slice", (x,), step.result, SliceAttrs(begin=begins, step=steps))
+
+
+def _arange(_writer: Writer, step: Step) -> Value:
+    array = OPERATORS["arange"].reference(step.attrs)
+    assert not isinstance(array, tuple), "arange gives a tensor"
+    return Value(array.shape, step.result.dtype, array)
+
+
+def _shape_of(_writer: Writer, step: Step) -> Value:
+    array = np.array(step.inputs[0].shape, step.result.dtype.numpy)
+    return Value(array.shape, step.result.dtype, array)
 
 
 def _split(writer: Writer, step: Step) -> Value:
@@ -138,6 +214,11 @@ REWRITES: Final[Mapping[str, Rewrite]] = {
     "cast_like": _cast_like,
     "layout_transform": _layout_transform,
     "nn.batch_matmul": _batch_matmul,
+    "stack": _stack,
+    "tile": _tile,
+    "reverse": _reverse,
+    "arange": _arange,
+    "shape_of": _shape_of,
     "split": _split,
     "strided_slice": _strided_slice,
 }

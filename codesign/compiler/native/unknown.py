@@ -3,7 +3,7 @@
     softmax(x)  becomes  e = exp(x - max x); e / sum e
 
 What is left has a kernel of its own in the native backend. `cpu.max` is a `max` that gives the
-least number over an empty axis.
+least number over an empty axis, `cpu.count` the number of elements that each sum has.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codesign.ir.relay.expr import Attrs
 from codesign.ir.relay.types import TensorType
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
-from codesign.ops.reduce import ReduceAttrs
+from codesign.ops.reduce import ArgReduceAttrs, ReduceAttrs
 from codesign.ops.transpose import TransposeAttrs
 
 
@@ -22,6 +22,10 @@ def simpler(operator: Operator) -> tuple[Operator, ...]:
     match operator.operator, operator.attrs:
         case (("nn.softmax" | "nn.log_softmax"), AxisAttrs(axis=axis)):
             return _softmax(operator, axis)
+        case "mean", ReduceAttrs() as attrs:
+            return _mean(operator, attrs)
+        case "argmax", ArgReduceAttrs() as attrs:
+            return _argmax(operator, attrs)
         case "nn.batch_matmul", BatchMatmulAttrs() as attrs:
             return _batch_matmul(operator, attrs)
         case _:
@@ -56,6 +60,30 @@ def _softmax(operator: Operator, axis: int) -> tuple[Operator, ...]:
         *begin,
         _call(operator, "log", (total,), last, None),
         _call(operator, "subtract", (shifted, last), result, None),
+    )
+
+
+def _mean(operator: Operator, attrs: ReduceAttrs) -> tuple[Operator, ...]:
+    (x,), (result,) = operator.inputs, operator.results
+    assert result.tensor is not None, "operators give tensors"
+    total = Value(f"{x.name}.sum", result.tensor)
+    count = Value(f"{x.name}.count", TensorType((), result.tensor.dtype))
+    return (
+        _call(operator, "sum", (x,), total, attrs),
+        _call(operator, "cpu.count", (x,), count, attrs),
+        _call(operator, "divide", (total, count), result, None),
+    )
+
+
+def _argmax(operator: Operator, attrs: ArgReduceAttrs) -> tuple[Operator, ...]:
+    (x,), (result,) = operator.inputs, operator.results
+    assert x.tensor is not None, "operands are tensors"
+    axis = attrs.axis % len(x.tensor.shape)
+    shape = tuple(1 if i == axis else dim for i, dim in enumerate(x.tensor.shape))
+    greatest = Value(f"{x.name}.max", TensorType(shape, x.tensor.dtype))
+    return (
+        _call(operator, "max", (x,), greatest, ReduceAttrs(axis=(axis,), keepdims=True)),
+        _call(operator, "cpu.argmax", (x, greatest), result, attrs),
     )
 
 

@@ -41,15 +41,21 @@ class ToGraphNormalForm:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module in graph normal form."""
-        effects = Effects(module)
-        functions: dict[str, Function] = {}
-        for name, function in module.functions.items():
-            rewritten = _rewrite(function, effects.of_all(function))
-            assert isinstance(rewritten, Function), "a function stays one"
-            functions[name] = rewritten
-        if all(functions[name] is old for name, old in module.functions.items()):
-            return module
-        return module.with_functions(functions)
+        while (graph := _once(module)) is not module:  # a let that goes may free others
+            module = graph
+        return module
+
+
+def _once(module: Module) -> Module:
+    effects = Effects(module)
+    functions: dict[str, Function] = {}
+    for name, function in module.functions.items():
+        rewritten = _rewrite(function, effects.of_all(function))
+        assert isinstance(rewritten, Function), "a function stays one"
+        functions[name] = rewritten
+    if all(functions[name] is old for name, old in module.functions.items()):
+        return module
+    return module.with_functions(functions)
 
 
 def _rewrite(function: Function, effects: Mapping[Expr, Effect]) -> Expr:

@@ -11,6 +11,9 @@ _FIRST_CACHE_BYTES: Final = 24 << 10
 _STREAM_BYTES: Final = 20
 """Bytes a cycle from the second cache."""
 
+_ROW_STREAM_BYTES: Final = 28
+"""The same where one pixel is multiplied with each weight: little else is loaded meanwhile."""
+
 _INTEGER_SPARE: Final = 2
 """Registers for products on their way to their sum, which a fused multiply-add does not need."""
 
@@ -38,7 +41,7 @@ def choose_tile(pixels: int, vectors: int, registers: int, reduction: Reduction)
     """Return the tile that takes the fewest cycles for a row of pixels and all channel vectors.
 
     The estimate: two multiply-adds and two loads a cycle; a float sum waits four cycles for itself;
-    weights that do not fit the first cache come at `_STREAM_BYTES` a cycle.
+    weights that do not fit the first cache come at so many bytes a cycle.
     """
     spare = _INTEGER_SPARE if reduction.is_integer else 0
     candidates = [
@@ -82,5 +85,6 @@ def _step(pixels: int, vectors: int, reduction: Reduction) -> float:
     loads = (pixels + vectors) / 2
     latency = 1.0 if reduction.is_integer else 4.0
     weights = vectors * reduction.vector_bytes
-    stream = weights / _STREAM_BYTES if weights * reduction.steps > _FIRST_CACHE_BYTES else 0.0
+    rate = _ROW_STREAM_BYTES if pixels == 1 else _STREAM_BYTES
+    stream = weights / rate if weights * reduction.steps > _FIRST_CACHE_BYTES else 0.0
     return max(multiplies, loads, latency, stream) + 0.25

@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -36,6 +37,12 @@ VERSION: Final = 3
 MANIFEST: Final = "manifest.json"
 LIMIT_BYTES: Final = 1 << 32
 """Greatest size of all members together."""
+
+_UNREADABLE: Final = (
+    *(zipfile.BadZipFile, zlib.error),
+    *(NotImplementedError, RuntimeError, EOFError, ValueError),
+)
+"""What Python's zip reader raises on bytes that are no archive."""
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
@@ -165,7 +172,7 @@ def _read_members(data: bytes, source: str) -> dict[str, bytes]:
             if sum(info.file_size for info in archive.infolist()) > LIMIT_BYTES:
                 raise CodesignError.of(f"{source} unpacks to more than {LIMIT_BYTES} bytes")
             return {info.filename: archive.read(info) for info in archive.infolist()}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
+    except _UNREADABLE as error:
         raise CodesignError.of(f"{source} is no {FORMAT}", found=str(error)) from None
 
 

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from codesign.ir.relay.expr import Constant, Expr
-from codesign.ir.relay.types import TensorType, TupleType, Type
+from codesign.ir.relay.expr import Constant, Expr, Project, Tuple
+from codesign.ir.relay.types import UNKNOWN, TensorType, TupleType, Type
 from codesign.ops.axis import AxisAttrs
-from codesign.ops.expand_dims import ExpandDimsAttrs
+from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
 from codesign.ops.gradients.elementwise import is_flat
 from codesign.ops.gradients.expressions import (
     cast,
@@ -30,6 +30,7 @@ from codesign.ops.layout_transform import LayoutTransformAttrs
 from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.operator import Forward, Gradient, NotDifferentiable
+from codesign.ops.repeating import RepeatAttrs, TileAttrs, aligned
 from codesign.ops.split import SplitAttrs
 from codesign.ops.strided_slice import StridedSliceAttrs, slices
 from codesign.ops.transpose import TransposeAttrs
@@ -64,6 +65,52 @@ def _expand_dims(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
     rank = len(tensor(call.types[0]).shape)
     begin = attrs.axis if attrs.axis >= 0 else rank + 1 + attrs.axis
     return (total(adjoint, range(begin, begin + attrs.num_newaxis)),)
+
+
+def _stack(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
+    attrs = call.attrs
+    assert isinstance(attrs, AxisAttrs), "the attributes of stack"
+    axis = attrs.axis % len(tensor(call.result_type).shape)
+    (parts,) = call.types
+    assert isinstance(parts, TupleType), "stack takes a tuple"
+    sections = SplitAttrs(indices_or_sections=len(parts.fields), axis=axis)
+    pieces = op("split", adjoint, attrs=sections)
+    dropped = SqueezeAttrs(axis=(axis,))
+    found = [
+        op("squeeze", Project(pieces, index), attrs=dropped) for index in range(len(parts.fields))
+    ]
+    return (Tuple(tuple(found)),)
+
+
+def _tile(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
+    attrs = call.attrs
+    assert isinstance(attrs, TileAttrs), "the attributes of tile"
+    shape = static("tile", call.types[0])
+    pairs = [(count, length) for length, count in aligned(shape, attrs.reps)]
+    apart = reshape(adjoint, [int(each) for pair in pairs for each in pair if each is not UNKNOWN])
+    summed = total(apart, range(0, 2 * len(pairs), 2))
+    return (reshape(summed, shape),)
+
+
+def _repeat(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
+    attrs = call.attrs
+    assert isinstance(attrs, RepeatAttrs), "the attributes of repeat"
+    shape = static("repeat", call.types[0])
+    axis = attrs.axis % len(shape)
+    apart = reshape(adjoint, (*shape[: axis + 1], attrs.repeats, *shape[axis + 1 :]))
+    return (total(apart, [axis + 1]),)
+
+
+def _reverse(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
+    return (op("reverse", adjoint, attrs=call.attrs),)
+
+
+def _dyn_reshape(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
+    return op("reshape_like", adjoint, call.args[0], attrs=ReshapeLikeAttrs()), None
+
+
+def _dyn_spread(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
+    return op("collapse_sum_like", adjoint, call.args[0]), None
 
 
 def _transpose(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
@@ -267,6 +314,17 @@ GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
     "broadcast_to_like": _broadcast_to,
     "cast_like": _cast_like,
     "layout_transform": _layout_transform,
+    "stack": _stack,
+    "tile": _tile,
+    "repeat": _repeat,
+    "reverse": _reverse,
+    "arange": NotDifferentiable("it reads nothing"),
+    "shape_of": NotDifferentiable("lengths are integers"),
+    "dyn.reshape": _dyn_reshape,
+    "dyn.broadcast_to": _dyn_spread,
+    "dyn.full": _dyn_spread,
+    "dyn.zeros": NotDifferentiable("what it reads are integers, which have no gradient"),
+    "dyn.ones": NotDifferentiable("what it reads are integers, which have no gradient"),
     "take": _take,
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,

@@ -17,6 +17,7 @@ from codesign.ops.gradients.expressions import (
     total,
     transpose,
 )
+from codesign.ops.gradients.layouts import in_any_layout
 from codesign.ops.gradients.movement import padded
 from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
@@ -193,7 +194,7 @@ GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
     "nn.matmul": _matmul,
     "nn.batch_matmul": _batch_matmul,
     "nn.bias_add": _bias_add,
-    "nn.conv2d": _conv2d,
+    "nn.conv2d": in_any_layout(_conv2d),
     "nn.conv2d_transpose": _conv2d_transpose,
 }
 """The rule of every operator of this kind."""

@@ -26,6 +26,7 @@ from codesign.ops.gradients.expressions import (
     total,
     where,
 )
+from codesign.ops.gradients.layouts import in_any_layout
 from codesign.ops.gradients.movement import padded, spread_steps
 from codesign.ops.gradients.products import scattered
 from codesign.ops.image.resize2d import ResizeAttrs, nearest, source_places
@@ -215,8 +216,8 @@ def _resizing(attrs: ResizeAttrs, axis: int, size: int) -> Array:
 
 
 GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
-    "nn.max_pool2d": _max_pool2d,
-    "nn.avg_pool2d": _avg_pool2d,
+    "nn.max_pool2d": in_any_layout(_max_pool2d),
+    "nn.avg_pool2d": in_any_layout(_avg_pool2d),
     "nn.global_avg_pool2d": _global_avg_pool2d,
     "nn.global_max_pool2d": _global_max_pool2d,
     "nn.pad": _pad,

@@ -16,6 +16,7 @@ import numpy as np
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Attrs, Call
 from codesign.ir.relay.types import UNKNOWN, Dim, TensorType, Type
+from codesign.ops.nn.dense import matrix_product
 from codesign.ops.numeric import ieee
 from codesign.ops.operator import Fusion, NotOnAccelerator, Operator
 from codesign.ops.relations import (
@@ -70,7 +71,7 @@ def _relation(call: Call, types: tuple[Type, ...]) -> Type:
 def _reference(lhs: Array, rhs: Array, attrs: BatchMatmulAttrs) -> Array:
     left = np.swapaxes(lhs, 1, 2) if attrs.transpose_a else lhs
     right = np.swapaxes(rhs, 1, 2) if attrs.transpose_b else rhs
-    return np.asarray(np.matmul(left, right))
+    return matrix_product(left, right)
 
 
 def _work(call: Call, types: tuple[Type, ...], result: Type) -> int:

@@ -1,9 +1,10 @@
-"""nn.conv2d: two-dimensional convolution, NCHW with OIHW weights.
+"""nn.conv2d: two-dimensional convolution, NCHW with OIHW weights unless other layouts are named.
 
     result[n, o, y, x] = sum over c, i, j of
         data[n, group(o) + c, y * sh + i * dh - top, x * sw + j * dw - left] * weight[o, c, i, j]
 
-Elements outside the data are zero. Floating-point sums may be taken in any order.
+Elements outside the data are zero. Floating-point sums may be taken in any order. `data_layout` is
+that of data and result, `kernel_layout` that of the weight: `NHWC`, `HWIO`, blocks as in `NCHW8c`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final, final
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs, Call
 from codesign.ir.relay.types import TensorType, Type
+from codesign.ops.layout import Layout, layout_of, plain_of, require_divisible
 from codesign.ops.nn.convolution import convolve
 from codesign.ops.nn.window import Padding, Pair, Window
 from codesign.ops.numeric import ieee
@@ -27,7 +29,6 @@ from codesign.ops.relations import (
     mistake,
     require_dtype,
     require_positive,
-    require_rank,
     require_same_dtype,
     static_tensors,
 )
@@ -42,6 +43,17 @@ class Conv2DAttrs(Attrs):
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
     groups: int = 1
+    data_layout: str = "NCHW"
+    kernel_layout: str = "OIHW"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether data lies as NCHW and the weight as OIHW."""
+        return self.data_layout == "NCHW" and self.kernel_layout == "OIHW"
+
+
+DATA_AXES: Final = ("N", "C", "H", "W")
+KERNEL_AXES: Final = ("O", "I", "H", "W")
 
 
 def convolution_shape(
@@ -83,19 +95,27 @@ def _window(attrs: Conv2DAttrs, weight: tuple[int, ...]) -> Window:
 def _relation(call: Call, types: tuple[Type, ...]) -> Type:
     data, weight = static_tensors(call, types, 2)
     attrs = attributes(call, Conv2DAttrs)
-    require_rank(call, data, 4, "data")
-    require_rank(call, weight, 4, "a weight")
+    layout = layout_of(call, attrs.data_layout, "NCHW")
+    kernel = layout_of(call, attrs.kernel_layout, "OIHW")
+    image = plain_of(call, layout, DATA_AXES, data, "data")
+    size = plain_of(call, kernel, KERNEL_AXES, weight, "a weight")
     require_dtype(call, data, FLOATS, "data")
     require_same_dtype(call, (data, weight))
-    window = _window(attrs, weight.static_shape)
-    shape = convolution_shape(
-        call, data.static_shape, weight.static_shape, window=window, groups=attrs.groups
-    )
-    return TensorType(shape, data.dtype)
+    shape = convolution_shape(call, image, size, window=_window(attrs, size), groups=attrs.groups)
+    require_divisible(call, layout, "NCHW", shape)
+    return TensorType(layout.stored_shape(DATA_AXES, shape), data.dtype)
 
 
 @ieee
 def _reference(data: Array, weight: Array, attrs: Conv2DAttrs) -> Array:
+    layout, kernel = Layout.of(attrs.data_layout), Layout.of(attrs.kernel_layout)
+    plain = _plain_reference(
+        layout.to_plain(DATA_AXES, data), kernel.to_plain(KERNEL_AXES, weight), attrs
+    )
+    return layout.from_plain(DATA_AXES, plain)
+
+
+def _plain_reference(data: Array, weight: Array, attrs: Conv2DAttrs) -> Array:
     if data.dtype == DType.FLOAT16.numpy:
         wide = convolve(
             data.astype("float32"),
@@ -111,7 +131,10 @@ def convolution_work(call: Call, types: tuple[Type, ...], result: Type) -> int:
     """Return two operations, a product and a sum, for each weight that a result meets."""
     weight = types[1]
     assert isinstance(weight, TensorType), "the relation has seen to it"
-    return 2 * elements(result) * prod(weight.static_shape[1:])
+    kernel = call.attrs.kernel_layout if isinstance(call.attrs, Conv2DAttrs) else "OIHW"
+    layout = Layout.of(kernel)
+    _, *reduced = layout.plain_shape(KERNEL_AXES, weight.static_shape)
+    return 2 * elements(result) * prod(dim for dim in reduced if isinstance(dim, int))
 
 
 OPERATOR: Final = Operator(

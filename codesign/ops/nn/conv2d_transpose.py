@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final, final
 
+import numpy as np
+
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Attrs, Call
 from codesign.ir.relay.types import TensorType, Type
@@ -105,6 +107,10 @@ def _check(call: Call, attrs: Conv2DTransposeAttrs, channels: int, inputs: int) 
 def _reference(data: Array, weight: Array, attrs: Conv2DTransposeAttrs) -> Array:
     window = _window(attrs, weight.shape)
     output = _output(attrs, window, (data.shape[2], data.shape[3]))
+    if data.dtype == np.float16:
+        wide, wide_weight = data.astype(np.float32), weight.astype(np.float32)
+        sums = convolve_transposed(wide, wide_weight, window, output, attrs.groups)
+        return sums.astype(np.float16)
     return convolve_transposed(data, weight, window, output, attrs.groups)
 
 

@@ -4,7 +4,7 @@
     nn.matmul: result[..., i, j] = sum over k of lhs[..., i, k] * rhs[..., k, j]
 
 The leading axes of nn.matmul broadcast. Floating-point sums may be taken in any order; a sum of no
-products is zero.
+products is zero. Those of float16 are summed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -46,6 +46,14 @@ def dense_shape(call: Call, data: tuple[Dim, ...], weight: tuple[Dim, ...]) -> t
     return (*data[:-1], weight[0])
 
 
+def matrix_product(lhs: Array, rhs: Array) -> Array:
+    """Return the product of matrices; sums of float16 are taken in float32 and rounded once."""
+    if lhs.dtype == np.float16:
+        wide = np.matmul(lhs.astype(np.float32), rhs.astype(np.float32))
+        return np.asarray(wide).astype(np.float16)
+    return np.asarray(np.matmul(lhs, rhs))
+
+
 def _dense_relation(call: Call, types: tuple[Type, ...]) -> Type:
     data, weight = tensors(call, types, 2)
     require_rank(call, weight, 2, "a weight")
@@ -56,7 +64,7 @@ def _dense_relation(call: Call, types: tuple[Type, ...]) -> Type:
 
 @ieee
 def _dense(data: Array, weight: Array) -> Array:
-    return np.asarray(np.matmul(data, weight.T))
+    return matrix_product(data, weight.T)
 
 
 def _matmul_relation(call: Call, types: tuple[Type, ...]) -> Type:
@@ -78,7 +86,7 @@ def _matmul_relation(call: Call, types: tuple[Type, ...]) -> Type:
 
 @ieee
 def _matmul(lhs: Array, rhs: Array) -> Array:
-    return np.asarray(np.matmul(lhs, rhs))
+    return matrix_product(lhs, rhs)
 
 
 def product_work(call: Call, types: tuple[Type, ...], result: Type) -> int:

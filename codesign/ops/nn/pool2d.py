@@ -1,4 +1,4 @@
-"""nn.max_pool2d, nn.avg_pool2d and their global forms, NCHW.
+"""nn.max_pool2d, nn.avg_pool2d and their global forms; NCHW, but where a pool names its layout.
 
 Padding never wins a maximum. An average divides by the number of elements of the data under the
 window, or with `count_include_pad` of the data and its declared padding; it is computed in float64
@@ -7,6 +7,7 @@ and rounded once, for integers half to even.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final, final
@@ -16,6 +17,8 @@ import numpy as np
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs, Call
 from codesign.ir.relay.types import TensorType, Type
+from codesign.ops.layout import Layout, layout_of, plain_of
+from codesign.ops.nn.conv2d import DATA_AXES
 from codesign.ops.nn.window import Padding, Pair, Window, pad_constant
 from codesign.ops.numeric import ieee
 from codesign.ops.operator import Fusion, NotOnAccelerator, OnUnit, Operator
@@ -46,6 +49,12 @@ class Pool2DAttrs(Attrs):
     dilation: Pair = (1, 1)
     ceil_mode: bool = False
     count_include_pad: bool = False
+    layout: str = "NCHW"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether data lies as NCHW."""
+        return self.layout == "NCHW"
 
 
 def _window(attrs: Pool2DAttrs) -> Window:
@@ -76,7 +85,21 @@ def pool_shape(call: Call, data: TensorType, window: Window) -> tuple[int, ...]:
 def _relation(call: Call, types: tuple[Type, ...]) -> Type:
     (data,) = static_tensors(call, types, 1)
     require_dtype(call, data, NUMBERS, "data")
-    return TensorType(pool_shape(call, data, _window(attributes(call, Pool2DAttrs))), data.dtype)
+    attrs = attributes(call, Pool2DAttrs)
+    layout = layout_of(call, attrs.layout, "NCHW")
+    plain = TensorType(plain_of(call, layout, DATA_AXES, data, "data"), data.dtype)
+    shape = pool_shape(call, plain, _window(attrs))
+    return TensorType(layout.stored_shape(DATA_AXES, shape), data.dtype)
+
+
+def _in_layout(plain: Callable[[Array, Pool2DAttrs], Array]) -> Callable[..., Array]:
+    """Return the reference of data in a layout from that of data as NCHW."""
+
+    def reference(data: Array, attrs: Pool2DAttrs) -> Array:
+        layout = Layout.of(attrs.layout)
+        return layout.from_plain(DATA_AXES, plain(layout.to_plain(DATA_AXES, data), attrs))
+
+    return reference
 
 
 def least(dtype: DType) -> float:
@@ -157,7 +180,7 @@ OPERATORS: Final = (
         name="nn.max_pool2d",
         attrs=Pool2DAttrs,
         relation=_relation,
-        reference=_max_pool2d,
+        reference=_in_layout(_max_pool2d),
         fusion=Fusion.ANCHOR,
         accel=OnUnit("vector"),
         work=_work,
@@ -166,7 +189,7 @@ OPERATORS: Final = (
         name="nn.avg_pool2d",
         attrs=Pool2DAttrs,
         relation=_relation,
-        reference=_avg_pool2d,
+        reference=_in_layout(_avg_pool2d),
         fusion=Fusion.ANCHOR,
         accel=NotOnAccelerator(HOST_FLOAT),
         work=_work,

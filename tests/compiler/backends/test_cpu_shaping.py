@@ -14,7 +14,7 @@ from tests.support.operator_cases import CASES
 NAMES = [
     "full", "zeros_like", "ones_like", "full_like", "expand_dims", "squeeze", "collapse_sum_to",
     "collapse_sum_like", "one_hot", "reshape_like", "broadcast_to_like", "cast_like",
-    "layout_transform", "nn.batch_matmul",
+    "layout_transform", "nn.batch_matmul", "tile", "repeat", "reverse", "shape_of",
 ]  # fmt: skip
 
 

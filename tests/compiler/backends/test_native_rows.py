@@ -88,5 +88,5 @@ def test_rows_of_several_tensors_meet() -> None:
         x, y = _random(rows, 5), _random(rows, 5, seed=1)
         np.testing.assert_allclose(function(x, y), np.tanh(x + y) * x, rtol=1e-5)
         assert function.live_objects == 0
-    with pytest.raises(CodesignError, match="add has shapes that do not broadcast"):
+    with pytest.raises(CodesignError, match="add has operands that do not broadcast"):
         function(_random(3, 5), _random(4, 5))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+import codesign
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.native.compile import compile_native
 from codesign.compiler.gradient import gradient
@@ -14,7 +15,16 @@ from codesign.compiler.interpreter import Interpreter
 from codesign.compiler.pipelines import LEVELS, optimize
 from codesign.compiler.values import DataValue
 from codesign.dtypes import Array
+from codesign.ir.relay.module import Module
 from host_runtime.native import NativeFunction
+from host_runtime.session import Session
+from tests.support.gradient_cases import (
+    SMOOTH,
+    gradient_case,
+    module_of_case,
+    seed_of,
+    with_loss,
+)
 from tests.support.gradient_programs import PROGRAMS, module_of
 
 QUICK = ("closures in data", "a cell in a loop", "recursive network")
@@ -61,3 +71,30 @@ def test_native_gradient_of_every_program(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_native_gradient_of_the_gradient_of_every_program(name: str) -> None:
     _check(name, 2)
+
+
+def _check_operator(name: str) -> None:
+    """The gradient of a random sum of what an operator gives, in float32, as one graph."""
+    rng = seed_of(name)
+    module, arrays = module_of_case(name, gradient_case(name, rng), np.float32)
+    summed = with_loss(module, "main", rng)
+    if summed is None:
+        return
+    loss = gradient("loss", summed, mode="first_order", name="loss").functions["loss"]
+    graph = Module({"main": loss})
+    inputs = {param.name: each for param, each in zip(loss.params, arrays, strict=True)}
+    found = Session(codesign.compile(graph, target="cpu")).run(inputs)
+    expected = Interpreter(graph).evaluate(loss, arrays)
+    for left, right in zip(_leaves(tuple(found.values())), _leaves(expected), strict=True):
+        np.testing.assert_allclose(left, right, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["nn.conv2d", "nn.max_pool2d", "take", "nn.softmax"])
+def test_native_gradient_of_an_operator(name: str) -> None:
+    _check_operator(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMOOTH)
+def test_native_gradient_of_every_operator(name: str) -> None:
+    _check_operator(name)

@@ -1,4 +1,4 @@
-"""Gradients of random well-typed programs: they type, keep the value, and give their parameters'."""
+"""Gradients of random well-typed programs: they keep the value, and have the right types."""
 
 from __future__ import annotations
 

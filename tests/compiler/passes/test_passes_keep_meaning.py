@@ -131,20 +131,20 @@ def test_the_manager_records_what_ran() -> None:
 def test_the_manager_shows_every_stage(tmp_path: object) -> None:
     shown: list[tuple[int, str]] = []
     optimize(RandomNetwork(3).module, 0, observe=lambda index, name, _: shown.append((index, name)))
-    assert shown == [(0, "input"), (1, "simplify-inference")]
+    assert shown == [(0, "input"), (1, "convert-layout"), (2, "simplify-inference")]
 
 
 def test_stages_are_written_as_numbered_files(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("ir")
     optimize(RandomNetwork(3).module, 0, observe=write_to(folder))
     names = sorted(file.name for file in folder.iterdir())
-    assert names == ["00-input.relay", "01-simplify-inference.relay"]
-    assert "nn.batch_norm" not in (folder / names[1]).read_text()
+    assert names == ["00-input.relay", "01-convert-layout.relay", "02-simplify-inference.relay"]
+    assert "nn.batch_norm" not in (folder / names[2]).read_text()
 
 
 def test_an_unknown_level_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^level must be 0 to 2, not 3$"):
-        optimize(RandomNetwork(1).module, 3)
+    with pytest.raises(ValueError, match=r"^level must be 0 to 4, not 5$"):
+        optimize(RandomNetwork(1).module, 5)
 
 
 def test_every_pass_stands_in_a_form() -> None:

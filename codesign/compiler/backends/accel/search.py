@@ -31,7 +31,7 @@ from codesign.compiler.backends.accel.tile import Candidate, Tiling, candidates
 Clock: TypeAlias = Callable[[Program, AccelConfig], int]
 """Returns the cycles of a program on a configuration: a simulator, or hardware."""
 
-ALONE: Final = 12
+ALONE: Final = 8
 """Tilings that are timed alone, the best by estimate."""
 
 BEHIND: Final = 3

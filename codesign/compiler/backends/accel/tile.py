@@ -152,25 +152,25 @@ def _gemm_candidates(layer: GemmLayer, config: AccelConfig, count: int) -> tuple
     step = (oc * oh * ow * ic * taps).astype(np.float64)
     if not oc.size:
         raise refuse(layer, shortage(layer, config), config)
+    ragged = n * (oh_all / oh) * (ow_all / ow), oc_all / oc, ic_all / ic
     found: list[Candidate] = []
     for weights_outer in (False, True):
-        outer: _Operand = (counts_oc, wgt, wgt_cycles, config.wgt_depth)
-        inner: _Operand = (places, inp, inp_cycles, config.inp_depth)
-        if not weights_outer:
-            outer, inner = inner, outer
-        outer_loads, outer_wait = _outer_loads(outer, inner[0], counts_ic, step)
-        inner_loads, inner_wait = _inner_loads(inner, outer[0], counts_ic)
-        loads = outer_loads * outer[2] + inner_loads * inner[2]
-        serial = outer_wait + inner_wait
-        serial = serial + (2 * oc * oh * ow > config.out_depth) * tiles * store_cycles
-        memory = loads + tiles * store_cycles + fetch_cycles
-        # The first weights come while the layer before computes, where there is room for both.
-        ends = inp_cycles + oc * oh * ow * passes + store_cycles
-        ends = ends + (2 * wgt > config.wgt_depth) * wgt_cycles
-        instructions = outer_loads + inner_loads + tiles * (counts_ic + 2)
+        weights = _Operand(counts_oc, ragged[1], wgt, wgt_cycles, config.wgt_depth)
+        inputs = _Operand(places, ragged[0], inp, inp_cycles, config.inp_depth)
+        outer, inner = (weights, inputs) if weights_outer else (inputs, weights)
+        load, wait, first_load, loads = _loads(outer, inner, counts_ic, ragged[2], step)
+        stores = ragged[0] * ragged[1] * store_cycles
+        serial = wait + (2 * oc * oh * ow > config.out_depth) * stores
+        memory = load + stores + fetch_cycles
+        turn = 1 / outer.groups
+        first = np.maximum(gemm * turn, first_load + (stores + fetch_cycles) * turn)
+        rest = np.maximum(gemm * (1 - turn), memory - first_load - (stores + fetch_cycles) * turn)
+        ends = inp_cycles + wgt_cycles + oc * oh * ow * passes + store_cycles
         least = np.maximum(np.maximum(gemm, vector), memory)
-        cost = np.maximum(np.maximum(gemm + serial, vector), memory) + ends
-        cost = cost + INSTRUCTION_CYCLES * instructions
+        cost = np.maximum(first + rest + serial, np.maximum(vector, memory)) + ends
+        cost = cost + INSTRUCTION_CYCLES * (loads + tiles * (counts_ic + 2))
+        if weights_outer:
+            cost = np.where((counts_oc == 1) | (places == 1), np.inf, cost)
         for index in _first(cost, count):
             tiling = GemmTiling(
                 oc=int(oc[index]),
@@ -179,7 +179,8 @@ def _gemm_candidates(layer: GemmLayer, config: AccelConfig, count: int) -> tuple
                 ic=int(ic[index]),
                 weights_outer=weights_outer,
             )
-            found.append(Candidate(tiling, float(cost[index]), float(least[index])))
+            if np.isfinite(cost[index]):
+                found.append(Candidate(tiling, float(cost[index]), float(least[index])))
     return tuple(sorted(found, key=lambda each: each.estimate)[:count])
 
 
@@ -189,32 +190,48 @@ def _first(cost: Cycles, count: int) -> Array:
     return order
 
 
-_Operand: TypeAlias = tuple[Array, Array, Array, int]
-"""Groups along the operand's own axes, tiles of a step, cycles of its load, depth of its memory."""
+@final
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """One of the two operands of the array under every candidate.
 
-
-def _outer_loads(operand: _Operand, turns: Array, parts: Array, step: Array) -> tuple[Array, Array]:
-    """Return loads, and cycles that the array waits for them, of the operand that stays.
-
-    All parts of a group stay while the other operand takes its turns, if they fit; the next
-    group's come meanwhile only if these fit as well, else each waits for the last use of its room.
+    `groups` along the operand's own axes, `ragged` the same with the last one's true share; tiles
+    of a step, cycles of its load, depth of its memory.
     """
-    groups, size, cycles, depth = operand
-    kept = parts * size <= depth
-    loads = groups * parts * np.where(kept, 1.0, turns)
-    late = np.where(2 * parts * size > depth, np.maximum(cycles - step * (parts > 1), 0), 0)
-    streamed = np.where(2 * size > depth, cycles, 0)
-    wait = np.where(kept, groups * parts * late * (groups * parts > 1), loads * streamed)
-    return loads, wait
+
+    groups: Array
+    ragged: Array
+    size: Array
+    cycles: Array
+    depth: int
 
 
-def _inner_loads(operand: _Operand, turns: Array, parts: Array) -> tuple[Array, Array]:
-    """Return loads, and cycles that the array waits for them, of the operand that passes by."""
-    groups, size, cycles, depth = operand
-    kept = groups * parts * size <= depth
-    loads = groups * parts * np.where(kept, 1.0, turns)
-    wait = np.where(kept | (2 * size <= depth), 0, loads * cycles)
-    return loads, wait
+def _loads(
+    outer: _Operand, inner: _Operand, parts: Array, ragged_parts: Array, step: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return cycles of all loads, cycles that the array waits, cycles of the first turn, loads.
+
+    `outer` stays while `inner` passes by: all parts of its group, if they fit; the next group's
+    come meanwhile, but loads run ahead of the array only by what fits the inner's memory, and not
+    at all where two groups do not fit side by side. What of `inner` fits as a whole is loaded in
+    the first turn alone.
+    """
+    kept = parts * outer.size <= outer.depth
+    resident = inner.groups * parts * inner.size <= inner.depth
+    outer_once = outer.cycles * ragged_parts * np.where(kept, 1.0, inner.groups)
+    inner_once = inner.cycles * ragged_parts * inner.ragged
+    turns = np.where(resident, 1.0, outer.ragged)
+    load = outer.ragged * outer_once + turns * inner_once
+    ahead = np.minimum(inner.depth // inner.size, inner.groups * parts) * step
+    beside = 2 * parts * outer.size <= outer.depth
+    alone = np.maximum(outer.cycles - step * (parts > 1), 0) * parts
+    late = np.where(beside, np.maximum(parts * outer.cycles - ahead, 0), alone)
+    streamed = (2 * outer.size > outer.depth) * outer.cycles * parts * inner.groups
+    wait = np.where(kept, (outer.groups - 1) * late, outer.groups * streamed)
+    serial = ~resident & (2 * inner.size > inner.depth)
+    wait = wait + serial * outer.groups * inner.groups * parts * inner.cycles
+    count = parts * (outer.groups * np.where(kept, 1, inner.groups) + inner.groups * turns)
+    return load, wait, outer_once + inner_once, count
 
 
 def _window_candidates(

@@ -14,6 +14,7 @@ from codesign.compiler.backends.llvm.pairs import multiply_pairs
 from codesign.compiler.backends.llvm.scalar import ScalarEmitter
 from codesign.compiler.backends.llvm.target import CpuTarget
 from codesign.compiler.backends.llvm.text import FunctionText
+from codesign.compiler.backends.llvm.walk import LARGE_BYTES, next_direction, turned
 from codesign.compiler.schedule.packing import Channels, channels_of, vector_runs
 from codesign.compiler.schedule.tiles import split_evenly
 from codesign.dtypes import DType
@@ -85,6 +86,8 @@ class _Emission:
         self.data_bytes = 2 if self.is_integer else 4
         self.vector_bytes = 4 * self.lanes
         self.depth = self._depth()
+        vectors = -(-self.outputs // self.lanes)
+        self.weight_bytes = self.depth * self.vector_bytes * vectors * kernel.groups
 
     def _depth(self) -> int:
         """Return the steps of the reduction; a step is one channel, or a pair of them."""
@@ -101,8 +104,7 @@ class _Emission:
         kernel, emitter = self.kernel, self.emitter
         emitter.lanes, emitter.vector_axis = self.lanes, kernel.axes[4]
         emitter.axes[kernel.axes[4]] = "0"
-        weights = self.depth * self.vector_bytes * -(-self.outputs // self.lanes)
-        rows_first = weights * kernel.groups <= _CACHE_BYTES
+        rows_first = self.weight_bytes <= _CACHE_BYTES
         with self.text.loop(self.size[0]) as (n, _):
             emitter.axes[kernel.axes[0]] = n
             if rows_first:
@@ -135,13 +137,15 @@ class _Emission:
 
     def _groups(self, run: _Run, n: str, y: str | None) -> None:
         vectors = -(-self.outputs // self.lanes)
+        turns = run.count > 1 and self.size == (1, 1, 1) and self.weight_bytes >= LARGE_BYTES
+        direction = next_direction(self.text, self.weight) if turns else None
         with (
             self.text.loop(self.kernel.groups) as (group, _),
-            self.text.loop(run.count) as (
-                place,
-                _,
-            ),
+            self.text.loop(run.count) as (index, _),
         ):
+            place = index
+            if direction is not None:
+                place = turned(self.text, index, run.count, direction)
             inside = self._sum(self._times(place, run.vectors), run.first)
             first = self._plus(inside, self._times(group, vectors))
             offset = self._times(first, self.depth * self.vector_bytes)

@@ -288,8 +288,9 @@ class ScalarEmitter:
             if least < low:
                 test = self.text.op(f"icmp sge i64 {value}, {low}")
                 condition = self.text.op(f"and i1 {condition}, {test}")
-            if greatest >= high:
-                test = self.text.op(f"icmp slt i64 {value}, {high}")
+            if greatest >= high or high in self.text.extents:
+                end = self.text.extents.get(high, str(high))
+                test = self.text.op(f"icmp slt i64 {value}, {end}")
                 condition = self.text.op(f"and i1 {condition}, {test}")
         return condition
 
@@ -338,7 +339,7 @@ class ScalarEmitter:
 
     def _apply(self, expr: Apply) -> str:
         operand = expr.args[0].dtype
-        if operand is DType.FLOAT16 and expr.function in TRANSCENDENTAL | {Fn.POWER}:
+        if operand is DType.FLOAT16 and expr.function in TRANSCENDENTAL | {Fn.POWER, Fn.FMA}:
             wide = tuple(Convert(arg, DType.FLOAT32) for arg in expr.args)
             result = self._expr(Apply(expr.function, wide, DType.FLOAT32))
             return self.values.converted(result, DType.FLOAT32, DType.FLOAT16)

@@ -434,9 +434,9 @@ class _FunctionWriter:
         for value in inputs:
             self._check_input(value, operator)
         made = self.unknown.call(operator, [self.names[value] for value in operator.inputs])
-        (result,) = operator.results
-        self.unknown.check(made, tensor_type(result), self._misfit(operator))
-        self.names[result] = made
+        for result, name in zip(operator.results, made, strict=True):
+            self.unknown.check(name, tensor_type(result), self._misfit(operator))
+            self.names[result] = name
 
     def _check_input(self, value: Value, operator: Operator) -> None:
         """Fail where a tensor has not the extents that are known of it, as `?` lets happen."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Final, TypeAlias, final
 
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.ir.control.program import Operator
 from codesign.ops.axis import AxisAttrs
+from codesign.ops.broadcast_to import BroadcastToAttrs
 from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
 from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
+from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.one_hot import OneHotAttrs
-from codesign.ops.reduce import ReduceAttrs
+from codesign.ops.reduce import ArgReduceAttrs, ReduceAttrs
+from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.transpose import TransposeAttrs
 
 Extents: TypeAlias = tuple[str, ...]
@@ -27,7 +31,7 @@ BROADCASTING: Final = frozenset(
 )
 """Operators whose operands broadcast to the shape of the result."""
 
-COPYING: Final = frozenset({"expand_dims", "squeeze", "reshape_like"})
+COPYING: Final = frozenset({"reshape", "expand_dims", "squeeze", "reshape_like"})
 """Operators that give the same elements in the same order."""
 
 
@@ -36,8 +40,8 @@ class ShapeWriter:
     """Writes shape functions; `require(condition, what)` makes a run fail where it is false."""
 
     def __init__(self, text: FunctionText, require: Callable[[str, str], None]) -> None:
-        self._text = text
-        self._require = require
+        self.text = text
+        self.require = require
 
     def result(self, operator: Operator, operands: Sequence[Extents]) -> Extents:
         """Return the extents of an operator's result; by default those of its first operand."""
@@ -53,17 +57,30 @@ class ShapeWriter:
             case "transpose", TransposeAttrs(axes=axes):
                 return tuple(first[axis] for axis in axes or reversed(range(len(first))))
             case "nn.dense", _:
-                self._same(first[-1], operands[1][1], "nn.dense reduces over unequal lengths")
+                self._same(
+                    first[-1], operands[1][1], "nn.dense reduces over axes of different length"
+                )
                 return (*first[:-1], operands[1][0])
             case "nn.matmul", _:
                 left, right = operands
-                self._same(left[-1], right[-2], "nn.matmul reduces over unequal lengths")
+                self._same(left[-1], right[-2], "nn.matmul reduces over axes of different length")
                 batch = self._broadcast(name, (left[:-2], right[:-2]))
                 return (*batch, left[-2], right[-1])
             case (("sum" | "prod" | "max" | "min" | "cpu.max"), ReduceAttrs() as reduced):
                 return _reduced(first, reduced)
+            case "cpu.argmax", ArgReduceAttrs() as searched:
+                over = ReduceAttrs(axis=(searched.axis,), keepdims=searched.keepdims)
+                return _reduced(first, over)
+            case "cpu.count", _:
+                return ()
+            case "reshape", ReshapeAttrs(shape=shape):
+                return self._reshape(first, shape)
+            case "broadcast_to", BroadcastToAttrs(shape=shape):
+                return self._broadcast_to(first, tuple(map(str, shape)))
+            case "nn.pad", PadAttrs(pad_width=widths):
+                return self._pad(first, widths)
             case "nn.bias_add", BiasAddAttrs(axis=axis):
-                self._same(first[axis], operands[1][0], "nn.bias_add has another bias")
+                self._same(first[axis], operands[1][0], "nn.bias_add takes a bias of another shape")
                 return first
             case "expand_dims", ExpandDimsAttrs() as expand:
                 begin = expand.axis if expand.axis >= 0 else len(first) + 1 + expand.axis
@@ -87,13 +104,13 @@ class ShapeWriter:
             if total == "1":
                 total = extent
             elif extent != "1":
-                total = self._text.op(f"mul i64 {total}, {extent}")
+                total = self.text.op(f"mul i64 {total}, {extent}")
         return total
 
     def _same(self, one: str, other: str, what: str) -> str:
         """Require two extents to be equal; return the one that says more."""
         if one != other:
-            self._require(self._text.op(f"icmp eq i64 {one}, {other}"), what)
+            self.require(self.text.op(f"icmp eq i64 {one}, {other}"), what)
         return other if one.startswith("%") else one
 
     def _broadcast(self, name: str, shapes: Sequence[Extents]) -> Extents:
@@ -109,32 +126,55 @@ class ShapeWriter:
             return other
         if other == "1":
             return one
-        text = self._text
+        text = self.text
         same = text.op(f"icmp eq i64 {one}, {other}")
         is_one = text.op(f"icmp eq i64 {one}, 1")
         other_is_one = text.op(f"icmp eq i64 {other}, 1")
         good = text.op(f"or i1 {same}, {is_one}")
         good = text.op(f"or i1 {good}, {other_is_one}")
-        self._require(good, f"{name} has shapes that do not broadcast")
+        self.require(good, f"{name} has operands that do not broadcast")
         return text.op(f"select i1 {is_one}, i64 {other}, i64 {one}")
 
     def _broadcast_to(self, data: Extents, like: Extents) -> Extents:
         what = "broadcast_to_like cannot reach the shape"
         for one, other in zip(data, like[len(like) - len(data) :], strict=True):
             if one not in ("1", other):
-                same = self._text.op(f"icmp eq i64 {one}, {other}")
-                is_one = self._text.op(f"icmp eq i64 {one}, 1")
-                self._require(self._text.op(f"or i1 {same}, {is_one}"), what)
+                same = self.text.op(f"icmp eq i64 {one}, {other}")
+                is_one = self.text.op(f"icmp eq i64 {one}, 1")
+                self.require(self.text.op(f"or i1 {same}, {is_one}"), what)
         return like
+
+    def _reshape(self, data: Extents, shape: tuple[int, ...]) -> Extents:
+        what = "reshape changes the number of elements"
+        total = self.product(data)
+        known = prod(each for each in shape if each != -1)
+        if -1 not in shape:
+            self._same(total, str(known), what)
+            return tuple(map(str, shape))
+        if known == 0:
+            self.require("false", what)
+        rest = self.text.op(f"urem i64 {total}, {max(known, 1)}")
+        self.require(self.text.op(f"icmp eq i64 {rest}, 0"), what)
+        found = self.text.op(f"udiv i64 {total}, {max(known, 1)}")
+        return tuple(found if each == -1 else str(each) for each in shape)
+
+    def _pad(self, data: Extents, widths: tuple[tuple[int, int], ...]) -> Extents:
+        result = []
+        for extent, (before, after) in zip(data, widths, strict=True):
+            least = self.text.op(f"add i64 {extent}, {min(before, 0) + min(after, 0)}")
+            good = self.text.op(f"icmp sge i64 {least}, 0")
+            self.require(good, "nn.pad removes more elements than there are")
+            result.append(self.text.op(f"add i64 {extent}, {before + after}"))
+        return tuple(result)
 
     def _concatenate(self, shapes: Sequence[Extents], axis: int) -> Extents:
         result = list(shapes[0])
         for shape in shapes[1:]:
             for place, extent in enumerate(shape):
                 if place == axis:
-                    result[place] = self._text.op(f"add i64 {result[place]}, {extent}")
+                    result[place] = self.text.op(f"add i64 {result[place]}, {extent}")
                 else:
-                    what = "concatenate joins tensors that differ along other axes"
+                    what = "concatenate joins tensors that differ along one axis only"
                     result[place] = self._same(result[place], extent, what)
         return tuple(result)
 

@@ -16,12 +16,27 @@ from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.ir.control.program import Operator, Region, Value
 from codesign.ir.relay.types import UNKNOWN, TensorType
 from codesign.ops.axis import AxisAttrs
+from codesign.ops.nn.bias_add import BiasAddAttrs
+from codesign.ops.nn.conv2d import Conv2DAttrs
+from codesign.ops.nn.pad import PadAttrs
+from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.operator import Fusion
+from codesign.ops.reduce import ArgReduceAttrs, ReduceAttrs
 from codesign.ops.split import SplitAttrs
+from codesign.ops.strided_slice import StridedSliceAttrs, slices
 from codesign.ops.table import OPERATORS
+from codesign.ops.transpose import TransposeAttrs
 
 BLOCKS: Final = (6, 3, 1)
 """Rows of the kernels, largest first: tiles of 6 rows fill the registers of most processors."""
+
+_BY_SAMPLE: Final = frozenset(
+    {
+        *("nn.conv2d_transpose", "image.resize2d"),
+        *("nn.global_avg_pool2d", "nn.global_max_pool2d"),
+    }
+)
+"""Operators on images, which do the same to each sample."""
 
 PLACEHOLDER: Final = 1 << 20
 """Stands for an unknown number of rows of a tensor that is only taken from."""
@@ -161,6 +176,24 @@ def _keeps_rows(operator: Operator) -> bool:
             return axis % rank != 0 and len(with_rows) == len(operator.inputs)
         case "split", SplitAttrs(axis=axis):
             return axis % rank != 0
+        case (("sum" | "prod" | "max" | "min" | "mean"), ReduceAttrs(axis=axes)):
+            return len(axes) > 0 and all(axis % rank != 0 for axis in axes)
+        case "argmax", ArgReduceAttrs(axis=axis):
+            return axis % rank != 0
+        case "transpose", TransposeAttrs(axes=axes):
+            return len(axes) > 0 and axes[0] % rank == 0
+        case "nn.pad", PadAttrs(pad_width=widths):
+            return tuple(widths[0]) == (0, 0)
+        case "strided_slice", StridedSliceAttrs() as attrs:
+            return slices(attrs, rank)[0] == slice(None)
+        case "nn.bias_add", BiasAddAttrs(axis=axis):
+            return axis % rank != 0 and not any(map(_has_rows, others))
+        case "nn.conv2d", Conv2DAttrs(data_layout=layout):
+            return layout.startswith("N") and not any(map(_has_rows, others))
+        case (("nn.max_pool2d" | "nn.avg_pool2d"), Pool2DAttrs(layout=layout)):
+            return layout.startswith("N")
+        case name, _ if name in _BY_SAMPLE:
+            return not any(map(_has_rows, others))
         case name, _:
             if OPERATORS[name].fusion > Fusion.BROADCAST:
                 return False

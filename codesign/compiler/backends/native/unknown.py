@@ -29,6 +29,7 @@ from codesign.ir.tensor.compute import Expr, Load
 from codesign.ir.tensor.index import Axis, Index, at
 from codesign.ir.tensor.layout import Buffer
 from codesign.ops.cast import CastAttrs
+from codesign.ops.nn.pad import PadAttrs
 
 _SAME: Final[Mapping[str, str]] = {
     "cast_like": "cast",
@@ -66,14 +67,15 @@ class UnknownKernels:
 
 def has_rule(operator: Operator) -> bool:
     """Whether a kernel can be written for an operator on shapes that are not known."""
-    return _SAME.get(operator.operator, operator.operator) in _RULES
+    reflects = isinstance(operator.attrs, PadAttrs) and operator.attrs.mode != "constant"
+    return _SAME.get(operator.operator, operator.operator) in _RULES and not reflects
 
 
 def _rules() -> dict[str, Rule]:
     names = {
         *(name for name in elementwise.RULES if name not in _ALONG_AXES),
-        *("nn.bias_add", "transpose", "broadcast_to", "one_hot", "take"),
-        *("sum", "prod", "max", "min", "nn.dense", "nn.matmul"),
+        *("nn.bias_add", "transpose", "broadcast_to", "one_hot", "take", "nn.pad"),
+        *("sum", "prod", "max", "min", "cpu.argmax", "nn.dense", "nn.matmul"),
     }
     return {name: RULES[name] for name in names if name in RULES}
 

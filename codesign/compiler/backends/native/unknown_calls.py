@@ -7,11 +7,12 @@ demands of values (an index inside of its tensor, a divisor other than zero) is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Final, final
 
-from codesign.compiler.backends.llvm.arithmetic import memory_type
+from codesign.compiler.backends.llvm.arithmetic import Arithmetic, memory_type
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.compiler.backends.native.extents import COPYING, Extents, ShapeWriter
+from codesign.compiler.backends.native.pieces import copy_ranges, slice_ranges, split_ranges
 from codesign.compiler.backends.native.tensors import TensorWriter, tensor_type
 from codesign.compiler.backends.native.unknown import UnknownKernels, has_rule
 from codesign.diagnostics import CodesignError, Problem
@@ -21,6 +22,9 @@ from codesign.ir.executable.heap import data_offset, tensor_word
 from codesign.ir.relay.types import UNKNOWN, TensorType
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.reduce import ReduceAttrs
+
+_BY_HAND: Final = frozenset({"concatenate", "split", "strided_slice", "cpu.count"})
+"""Operators that are written here and have no kernel."""
 
 
 @final
@@ -59,8 +63,8 @@ class UnknownCalls:
         if good != "true":
             self._require(good, site)
 
-    def call(self, operator: Operator, operands: Sequence[str]) -> str:
-        """Write an operator's call; return its result, a new object.
+    def call(self, operator: Operator, operands: Sequence[str]) -> tuple[str, ...]:
+        """Write an operator's call; return its results, new objects.
 
         Raises
         ------
@@ -80,6 +84,9 @@ class UnknownCalls:
             )
         shapes = [self.extents(name, t) for name, t in zip(operands, types, strict=True)]
         shape = ShapeWriter(text, lambda good, what: self._fail_unless(good, what, operator))
+        if operator.operator in ("split", "strided_slice"):
+            source = self._tensors.data(operands[0], types[0])
+            return self._pieces(operator, source, shapes[0], shape)
         found = shape.result(operator, shapes)
         total = shape.product(found)
         self._demand(operator, operands, shapes, shape)
@@ -91,6 +98,8 @@ class UnknownCalls:
             self._copy(out, data[0], total, result_type)
         elif operator.operator == "concatenate":
             self._concatenate(operator, out, data, shapes, shape)
+        elif operator.operator == "cpu.count":
+            self._count(operator, out, shapes[0], shape)
         else:
             kernel = self._kernels.kernel(operator, tuple(types), result_type)
             numbers = [total, *found, *(each for extents in shapes for each in extents)]
@@ -99,13 +108,39 @@ class UnknownCalls:
             kinds = ", ".join(["ptr"] * (1 + len(data)) + ["i64"] * len(numbers))
             text.declarations.add(f"declare void @{kernel}({kinds})")
             text.do(f"call void @{kernel}({pointers}, {integers})")
-        return result
+        return (result,)
 
     def _is_known(self, operator: Operator) -> bool:
-        single = len(operator.results) == 1
-        return single and (
-            operator.operator in COPYING or operator.operator == "concatenate" or has_rule(operator)
-        )
+        return operator.operator in COPYING | _BY_HAND or has_rule(operator)
+
+    def _pieces(
+        self, operator: Operator, data: str, extents: Extents, shape: ShapeWriter
+    ) -> tuple[str, ...]:
+        """Copy what a split or a slice takes of a tensor into new ones."""
+        if operator.operator == "split":
+            ranges = split_ranges(operator, extents, shape)
+        else:
+            ranges = (slice_ranges(operator, extents, shape),)
+        made = []
+        for result, cut in zip(operator.results, ranges, strict=True):
+            type_ = tensor_type(result)
+            lengths = tuple(each.length for each in cut)
+            made.append(self.new(type_, lengths))
+            target = self._tensors.data(made[-1], type_)
+            copy_ranges(self._text, target, data, extents, cut, type_.dtype)
+        return tuple(made)
+
+    def _count(self, operator: Operator, out: str, extents: Extents, shape: ShapeWriter) -> None:
+        """Store the number of elements that each place of a reduction's result comes from."""
+        assert isinstance(operator.attrs, ReduceAttrs), "the attributes of mean"
+        axes = operator.attrs.axis or tuple(range(len(extents)))
+        total = shape.product(tuple(extents[axis] for axis in axes))
+        dtype = tensor_type(operator.results[0]).dtype
+        values = Arithmetic(self._text)
+        number = values.converted(total, DType.INT64, DType.FLOAT64)
+        kind = memory_type(dtype)
+        value = values.converted(number, DType.FLOAT64, dtype)
+        self._text.do(f"store {kind} {value}, ptr {out}")
 
     def _fail_unless(self, good: str, what: str, operator: Operator) -> None:
         self._require(good, Site(what, span=operator.span))
@@ -192,11 +227,12 @@ class UnknownCalls:
                 bad = self._any(divisors, shape.product(shapes[1]), type_.dtype, self._is_zero)
                 what = "divide has an integer divisor of zero"
                 self._fail_unless(self._not(bad), what, operator)
-            case (("max" | "min"), ReduceAttrs(axis=axes)):
+            case (("max" | "min" | "cpu.count"), ReduceAttrs(axis=axes)):
                 over = axes or tuple(range(len(shapes[0])))
                 count = shape.product(tuple(shapes[0][axis] for axis in over))
                 some = self._text.op(f"icmp ne i64 {count}, 0")
-                what = f"{operator.operator} has no value over an empty axis"
+                name = operator.operator.replace("cpu.count", "mean")
+                what = f"{name} has no value over an empty axis"
                 self._fail_unless(some, what, operator)
             case _:
                 pass

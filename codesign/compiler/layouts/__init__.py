@@ -1,0 +1,1 @@
+"""How tensors lie: what layers want, and how it passes through what is between."""
