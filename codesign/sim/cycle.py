@@ -90,13 +90,18 @@ class CycleSimulator:
         )
 
 
-def program_cycles(program: Program, config: AccelConfig) -> int:
-    """Return the cycles of a program whose segments lie one behind the other from address 0 on."""
+def time_program(program: Program, config: AccelConfig) -> CycleResult:
+    """Time a program whose segments lie one behind the other from address 0 on."""
     bases, end = [], 0
     for size in program.segments:
         bases.append(end)
         end += -(-size // PAGE_BYTES) * PAGE_BYTES
-    return CycleSimulator(config).run(program, bases, program_base=end).cycles
+    return CycleSimulator(config).run(program, bases, program_base=end)
+
+
+def program_cycles(program: Program, config: AccelConfig) -> int:
+    """Return the cycles of `time_program`."""
+    return time_program(program, config).cycles
 
 
 def machine(config: AccelConfig) -> cycle_state.Machine:

@@ -20,7 +20,14 @@ _COLOURS: Final = {"gemm": "tab:blue", "vector": "tab:orange", "memory": "tab:re
 
 
 def draw_roofline(rows: tuple[LayerRow, ...], config: AccelConfig, title: str, path: Path) -> None:
-    """Write a PNG: useful MAC/cycle over MAC/byte of every layer that multiplies, and the roof.
+    """Write the roofline as a PNG."""
+    figure = roofline(rows, config, f"{title}; a point's area grows with its share of the cycles")
+    with mpl.rc_context({"svg.hashsalt": "codesign"}):
+        figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def roofline(rows: tuple[LayerRow, ...], config: AccelConfig, title: str) -> Figure:
+    """Return useful MAC/cycle over MAC/byte of every layer that multiplies, and the roof.
 
     A layer's cycles are those that it adds to the run: one that overlaps its predecessor well may
     stand a little above the roof.
@@ -50,8 +57,7 @@ def draw_roofline(rows: tuple[LayerRow, ...], config: AccelConfig, title: str, p
         )
     axes.set_xlabel("arithmetic intensity (useful MAC / byte)")
     axes.set_ylabel("throughput (useful MAC / cycle)")
-    axes.set_title(f"{title}; a point's area grows with its share of the cycles")
+    axes.set_title(title)
     axes.legend(loc="lower right")
     axes.grid(visible=True, which="both", alpha=0.2)
-    with mpl.rc_context({"svg.hashsalt": "codesign"}):
-        figure.savefig(path, dpi=120, metadata={"Software": None})
+    return figure

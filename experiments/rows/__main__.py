@@ -29,6 +29,7 @@ from experiments.rows.study_compiler import (
     study_tile_time,
 )
 from experiments.rows.study_random import study_monotone, study_random
+from experiments.rows.sweep import study_sweep
 from experiments.rows.training import relay_train
 
 ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
@@ -54,6 +55,7 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "accel-bitstream": accel_bitstream,
         "accel-board": accel_board,
         "accel-estimate": accel_estimate,
+        "study-sweep": study_sweep,
         "gpu-simt": gpu_simt,
         "gpu-ptxas": gpu_ptxas,
         "gpu-planted": gpu_planted,

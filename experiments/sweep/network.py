@@ -1,0 +1,70 @@
+"""Networks as a sweep needs them: quantized once, sent to every worker."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar, final
+
+from codesign.compiler.pipelines import optimize
+from codesign.ir.relay.module import Module
+from experiments.road.build import quantize_subject
+from experiments.road.subject import Subject, subject
+
+_STACK_BYTES: Final = 512 << 20
+_DEPTH: Final = 200_000
+
+_Result = TypeVar("_Result")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A network for both targets: as imported, and in integers; each with one sample's inputs."""
+
+    name: str
+    floating: Module
+    integer: Module
+
+    def to_bytes(self) -> bytes:
+        """Return the network for a worker of this program; deep networks need a deep stack."""
+        return _on_deep_stack(lambda: pickle.dumps((self.name, self.floating, self.integer)))
+
+
+def from_bytes(data: bytes) -> Prepared:
+    """Return the network that `to_bytes` of this program sent."""
+    name, floating, integer = _on_deep_stack(lambda: pickle.loads(data))
+    return Prepared(name=name, floating=floating, integer=integer)
+
+
+def prepare(network: str, say: Callable[[str], None]) -> Prepared:
+    """Load and quantize a network.
+
+    Raises
+    ------
+    CodesignError
+        There is no such network, or it cannot be quantized.
+    """
+    judged: Subject = subject(network, samples=1)
+    quantized = quantize_subject(judged, say)
+    return Prepared(
+        name=network, floating=optimize(judged.model.module), integer=optimize(quantized.module)
+    )
+
+
+def _on_deep_stack(call: Callable[[], _Result]) -> _Result:
+    """Run a recursive call in a thread with room for it, and Python's own limit raised."""
+    results: list[_Result] = []
+    limit, size = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
+    sys.setrecursionlimit(_DEPTH)
+    try:
+        thread = threading.Thread(target=lambda: results.append(call()))
+        thread.start()
+        thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
+    return results[0]

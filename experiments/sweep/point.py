@@ -1,0 +1,48 @@
+"""Points: a network, a target and a configuration, with an identity that outlives a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from codesign import __version__
+from codesign.accel.config import AccelConfig
+from experiments.sweep.plan import Plan
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """What one row is about. The configuration need not be legal: its row says so."""
+
+    network: str
+    target: str
+    config: AccelConfig
+
+    @property
+    def identity(self) -> str:
+        """32 hex digits: network (a file's content too), target, all knobs, and the version."""
+        parts = [__version__, self.target, _network_identity(self.network)]
+        if self.target == "accel":
+            parts.append(self.config.to_toml())
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def points(plan: Plan) -> Iterator[Point]:
+    """Yield a plan's points, network by network."""
+    for network in plan.networks:
+        if "cpu" in plan.targets:
+            yield Point(network=network, target="cpu", config=plan.base)
+        if "accel" in plan.targets:
+            for config in plan.configurations():
+                yield Point(network=network, target="accel", config=config)
+
+
+def _network_identity(network: str) -> str:
+    path = Path(network)
+    if path.suffix == ".onnx" and path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    return network
