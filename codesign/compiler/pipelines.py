@@ -20,12 +20,14 @@ from codesign.compiler.passes.combine_parallel_batch_matmul import CombineParall
 from codesign.compiler.passes.combine_parallel_conv2d import CombineParallelConv2D
 from codesign.compiler.passes.combine_parallel_dense import CombineParallelDense
 from codesign.compiler.passes.convert_layout import ConvertLayout
+from codesign.compiler.passes.defunctionalize import Defunctionalize
 from codesign.compiler.passes.defuse_ops import DefuseOps
 from codesign.compiler.passes.div_to_mul import DivToMul
 from codesign.compiler.passes.dynamic_to_static import DynamicToStatic
 from codesign.compiler.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from codesign.compiler.passes.eliminate_dead_code import EliminateDeadCode
 from codesign.compiler.passes.eta_expand import EtaExpand
+from codesign.compiler.passes.fast_math import FastMath
 from codesign.compiler.passes.fold_constant import FoldConstant
 from codesign.compiler.passes.fold_explicit_padding import FoldExplicitPadding
 from codesign.compiler.passes.fold_scale_axis import FoldScaleAxis
@@ -55,6 +57,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             CanonicalizePooling,
             EliminateCommonSubexpr,
             EliminateDeadCode,
+            FastMath,
             FoldConstant,
             FoldExplicitPadding,
             FoldScaleAxis,
@@ -71,6 +74,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             SimplifyInference,
             ToMixedPrecision,
             RemoveUnusedFunctions,
+            Defunctionalize,
             PartialEvaluate,
             LambdaLift,
             EtaExpand,

@@ -432,7 +432,7 @@ _BINARY = (
 _QUANTIZE = QuantizeAttrs(scale=0.02, zero_point=3)
 
 CASES: dict[str, Callable[[Rng], Case]] = {
-    **dict.fromkeys(_UNARY, _unary),
+    **dict.fromkeys((*_UNARY, "fast_exp", "fast_tanh"), _unary),
     **dict.fromkeys(_BINARY, _binary),
     **dict.fromkeys(("logical_and", "logical_or"), _binary_logical),
     **dict.fromkeys(("sum", "prod", "mean", "max", "min"), _reduce),
@@ -493,6 +493,7 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "nn.avg_pool2d": _pool,
     "nn.global_avg_pool2d": _fixed(None, (2, 3, 4, 5)),
     "nn.global_max_pool2d": _fixed(None, (2, 3, 4, 5)),
+    "nn.fast_softmax": _fixed(AxisAttrs(axis=1), (2, 3, 4)),
     "nn.softmax": _fixed(AxisAttrs(axis=1), (2, 3, 4)),
     "nn.log_softmax": _fixed(AxisAttrs(axis=-1), (2, 3, 4)),
     "nn.cross_entropy": _rows_of_shares,

@@ -38,6 +38,11 @@ def _function(function: Fn) -> Rule:
     return _unary(lambda x: apply(function, x))
 
 
+def _fast(function: Fn, exact: Fn) -> Rule:
+    """Return the rule of a function that is computed roughly, but for float64."""
+    return _unary(lambda x: apply(exact if x.dtype is DType.FLOAT64 else function, x))
+
+
 def _held(x: Expr, low: float, high: float) -> Expr:
     above = apply(Fn.MAXIMUM, x, literal_like(low, x))
     return apply(Fn.MINIMUM, above, literal_like(high, x))
@@ -171,6 +176,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "erf": _function(Fn.ERF),
     "tanh": _function(Fn.TANH),
     "sigmoid": _function(Fn.SIGMOID),
+    "fast_exp": _fast(Fn.FAST_EXP, Fn.EXP),
+    "fast_tanh": _fast(Fn.FAST_TANH, Fn.TANH),
     "ceil": _function(Fn.CEIL),
     "floor": _function(Fn.FLOOR),
     "round": _function(Fn.ROUND_EVEN),

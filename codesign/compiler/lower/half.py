@@ -13,7 +13,13 @@ _SUMMING: Final = frozenset(
     {
         *("nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.matmul", "nn.batch_matmul"),
         *("sum", "prod", "mean", "collapse_sum_to", "collapse_sum_like"),
-        *("nn.softmax", "nn.log_softmax", "nn.avg_pool2d", "nn.global_avg_pool2d"),
+        *(
+            "nn.softmax",
+            "nn.log_softmax",
+            "nn.fast_softmax",
+            "nn.avg_pool2d",
+            "nn.global_avg_pool2d",
+        ),
         *("nn.batch_norm", "image.resize2d"),
     }
 )

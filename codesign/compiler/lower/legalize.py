@@ -138,9 +138,10 @@ def _softmax(writer: _Writer, step: Step) -> Value:
     over = ReduceAttrs(axis=(axis,), keepdims=True)
     row = _kept(x, axis)
     shifted = writer.call("subtract", (x, writer.call("max", (x,), row, over)), x)
-    power = writer.call("exp", (shifted,), x)
+    exp = "fast_exp" if step.operator == "nn.fast_softmax" else "exp"
+    power = writer.call(exp, (shifted,), x)
     total = writer.call("sum", (power,), row, over)
-    if step.operator == "nn.softmax":
+    if step.operator != "nn.log_softmax":
         return writer.call("divide", (power, total), x)
     return writer.call("subtract", (shifted, writer.call("log", (total,), row)), x)
 
@@ -336,6 +337,7 @@ _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
     **shaping.REWRITES,
     "nn.softmax": _softmax,
     "nn.log_softmax": _softmax,
+    "nn.fast_softmax": _softmax,
     "nn.cross_entropy": _cross_entropy,
     "nn.cross_entropy_with_logits": _cross_entropy,
     "mean": _mean,

@@ -37,6 +37,8 @@ class Fn(StrEnum):
     TANH = "tanh"
     ERF = "erf"
     SIGMOID = "sigmoid"
+    FAST_EXP = "fast_exp"
+    FAST_TANH = "fast_tanh"
     FLOOR = "floor"
     CEIL = "ceil"
     ROUND_EVEN = "round_even"

@@ -146,6 +146,7 @@ GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
     "collapse_sum_to": _collapse,
     "collapse_sum_like": _collapse,
     "nn.softmax": _softmax,
+    "nn.fast_softmax": _softmax,
     "nn.log_softmax": _log_softmax,
     "nn.cross_entropy": _cross_entropy,
     "nn.cross_entropy_with_logits": _cross_entropy_with_logits,

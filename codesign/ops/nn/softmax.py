@@ -41,7 +41,8 @@ def _shifted(data: Array, axis: int) -> Array:
 
 
 @ieee
-def _softmax(data: Array, attrs: AxisAttrs) -> Array:
+def softmax(data: Array, attrs: AxisAttrs) -> Array:
+    """Return the powers of e along an axis over their sum, rounded once."""
     powers = np.exp(_shifted(data, attrs.axis))
     return np.asarray(powers / np.sum(powers, axis=attrs.axis, keepdims=True)).astype(data.dtype)
 
@@ -63,6 +64,6 @@ OPERATORS: Final = tuple(
         accel=NotOnAccelerator(HOST_FLOAT),
         work=per_element(5),
     )
-    for name, reference in (("nn.softmax", _softmax), ("nn.log_softmax", _log_softmax))
+    for name, reference in (("nn.softmax", softmax), ("nn.log_softmax", _log_softmax))
 )
 """Every operator of this file."""

@@ -47,8 +47,13 @@ _INTRINSICS: Final = {
     Fn.ROUND_EVEN: "roundeven",
     Fn.ABS: "fabs",
 }
-TRANSCENDENTAL: Final = {Fn.EXP, Fn.LOG, Fn.TANH, Fn.ERF, Fn.SIGMOID}
-"""Functions that are polynomials in float32 and library calls in float64."""
+TRANSCENDENTAL: Final = {
+    *(Fn.EXP, Fn.LOG, Fn.TANH, Fn.ERF, Fn.SIGMOID, Fn.FAST_EXP, Fn.FAST_TANH),
+}
+"""Functions that are polynomials in float32 and library calls in float64.
+
+The fast ones are there for float32 and float16 only.
+"""
 
 
 def element_type(dtype: DType) -> str:

@@ -2,8 +2,8 @@
 
 Each takes and returns a value of one LLVM type and is accurate to a few units in the last place.
 
-Source: S. Moshier, Cephes mathematical library (expf, logf, tanhf); the rational form of erf is
-the minimax fit that Eigen and XLA use.
+Source: S. Moshier, Cephes mathematical library (expf, logf, tanhf); the rational forms of erf and
+of the fast tanh are the minimax fits that Eigen and XLA use.
 """
 
 from __future__ import annotations
@@ -57,6 +57,51 @@ class Mathematics:
         half = text.op(f"ashr {self.integer} {power}, {self._integer(1)}")
         rest = text.op(f"sub {self.integer} {power}, {half}")
         return self._multiply(self._multiply(p, self._power_of_two(half)), self._power_of_two(rest))
+
+    def fast_exp(self, x: str) -> str:
+        """exp(x) to 4e-6, relative; held at the ends of -87 to 88, NaN stays NaN."""
+        text = self.text
+        low, high = self._number(-87.0), self._number(88.0)
+        x = self._select(self._compare("olt", x, low), low, x)
+        x = self._select(self._compare("ogt", x, high), high, x)
+        n = self._intrinsic("roundeven", self._multiply(x, self._number(1.44269504088896341)))
+        r = self._fma(n, self._number(-0.69314718056), x)
+        p = self._polynomial(
+            r,
+            0.041457914472485875,
+            0.16790903411992952,
+            0.5000436689050121,
+            0.9999634082601011,
+            0.9999992602562386,
+        )
+        power = text.op(f"freeze {self.integer} {self._to_integer(n)}")
+        return self._multiply(p, self._power_of_two(power))
+
+    def fast_tanh(self, x: str) -> str:
+        """tanh(x) to 4e-7: a quotient of polynomials, without exp; NaN stays NaN."""
+        limit = 7.90531110763549805
+        low, high = self._number(-limit), self._number(limit)
+        x = self._select(self._compare("olt", x, low), low, x)
+        x = self._select(self._compare("ogt", x, high), high, x)
+        z = self._multiply(x, x)
+        upper = self._polynomial(
+            z,
+            -2.76076847742355e-16,
+            2.00018790482477e-13,
+            -8.60467152213735e-11,
+            5.12229709037114e-08,
+            1.48572235717979e-05,
+            6.37261928875436e-04,
+            4.89352455891786e-03,
+        )
+        lower = self._polynomial(
+            z,
+            1.19825839466702e-06,
+            1.18534705686654e-04,
+            2.26843463243900e-03,
+            4.89352518554385e-03,
+        )
+        return self._divide(self._multiply(x, upper), lower)
 
     def log(self, x: str) -> str:
         """log(x); -infinity at 0, NaN below, and denormal numbers as they are."""
@@ -208,5 +253,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Mathematics, str], str]]] = {
     "tanh": Mathematics.tanh,
     "erf": Mathematics.erf,
     "sigmoid": Mathematics.sigmoid,
+    "fast_exp": Mathematics.fast_exp,
+    "fast_tanh": Mathematics.fast_tanh,
 }
 """The functions by the names of `ir.tensor.compute.Fn`."""
