@@ -98,3 +98,19 @@ def test_native_gradient_of_an_operator(name: str) -> None:
 @pytest.mark.parametrize("name", SMOOTH)
 def test_native_gradient_of_every_operator(name: str) -> None:
     _check_operator(name)
+
+
+def test_a_hundred_thousand_steps_run_backwards() -> None:
+    module = module_of(
+        """
+        def @loop(%x: float64, %n: int32) -> float64 {
+          if (%n == 0) { %x } else { @loop(%x * 1.00001f64, %n - 1) }
+        }
+        def @main(%x: float64, %n: int32) -> float64 { @loop(%x, %n) }
+        """
+    )
+    grown = gradient("main", module, name="main")
+    function = NativeFunction(compile_native(grown, infer_types(grown)))
+    _, (slope, _) = function(np.asarray(3.0), np.asarray(100_000, np.int32))
+    np.testing.assert_allclose(slope, 1.00001**100_000, rtol=1e-9)
+    assert function.live_objects == 0
