@@ -20,6 +20,7 @@ from codesign.compiler.passes.combine_parallel_batch_matmul import CombineParall
 from codesign.compiler.passes.combine_parallel_conv2d import CombineParallelConv2D
 from codesign.compiler.passes.combine_parallel_dense import CombineParallelDense
 from codesign.compiler.passes.convert_layout import ConvertLayout
+from codesign.compiler.passes.defunctionalize import Defunctionalize
 from codesign.compiler.passes.defuse_ops import DefuseOps
 from codesign.compiler.passes.div_to_mul import DivToMul
 from codesign.compiler.passes.dynamic_to_static import DynamicToStatic
@@ -73,6 +74,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             SimplifyInference,
             ToMixedPrecision,
             RemoveUnusedFunctions,
+            Defunctionalize,
             PartialEvaluate,
             LambdaLift,
             EtaExpand,
