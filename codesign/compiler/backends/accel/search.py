@@ -7,14 +7,15 @@ searched once. Without a clock the estimate decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, TypeAlias, final
 
-from codesign.accel.config import AccelConfig
+from codesign.accel.config import AccelConfig, Memory
 from codesign.accel.program import Program
 from codesign.compiler.backends.accel.builder import Builder
+from codesign.compiler.backends.accel.fit import shortage
 from codesign.compiler.backends.accel.layer import (
     AddLayer,
     GemmLayer,
@@ -33,6 +34,9 @@ Clock: TypeAlias = Callable[[Program, AccelConfig], int]
 
 ALONE: Final = 8
 """Tilings that are timed alone, the best by estimate."""
+
+LESS: Final = 8
+"""Tilings that are timed besides for each memory, the best if it had half its depth."""
 
 BEHIND: Final = 3
 """Tilings that are timed behind the layer before, the best of those."""
@@ -68,11 +72,28 @@ class Search:
 
     def _fastest(self, layer: Layer) -> list[Tiling]:
         found: list[tuple[int, int, Tiling]] = []
-        for rank, candidate in enumerate(candidates(layer, self.config, ALONE)):
+        for rank, candidate in enumerate(self._worth_timing(layer)):
             if not _is_hopeless(candidate, found):
                 cycles = self._cycles([(layer, candidate.tiling)])
                 found.append((cycles, rank, candidate.tiling))
         return [tiling for _, _, tiling in sorted(found, key=lambda each: each[:2])[:BEHIND]]
+
+    def _worth_timing(self, layer: Layer) -> Iterator[Candidate]:
+        """Yield the best tilings by estimate, and those that half of a memory would get.
+
+        With the latter, more memory is not worse for an error of the estimate.
+        """
+        seen: set[Tiling] = set()
+        for config, count in (
+            (self.config, ALONE),
+            *((less, LESS) for less in _halved(self.config)),
+        ):
+            if shortage(layer, config):
+                continue
+            for candidate in candidates(layer, config, count):
+                if candidate.tiling not in seen:
+                    seen.add(candidate.tiling)
+                    yield candidate
 
     def _cycles(self, steps: list[_Step]) -> int:
         key = tuple((_shape(layer), tiling) for layer, tiling in steps), _links(steps)
@@ -80,6 +101,14 @@ class Search:
             assert self.clock is not None, "only a clock times programs"
             self.timed[key] = self.clock(_program(steps, self.config), self.config)
         return self.timed[key]
+
+
+def _halved(config: AccelConfig) -> Iterator[AccelConfig]:
+    """Yield the configuration with half of each memory that decides about tiles."""
+    for memory in (Memory.INP, Memory.WGT, Memory.VEC, Memory.ACC, Memory.OUT, Memory.PARAM):
+        half = config.depth(memory) // 2
+        if half >= (2 * config.acc_banks if memory is Memory.ACC else 2):
+            yield replace(config, **{f"{memory.name.lower()}_depth": half})
 
 
 def _is_hopeless(candidate: Candidate, found: list[tuple[int, int, Tiling]]) -> bool:
