@@ -23,10 +23,13 @@ from codesign.compiler.values import (
     DataValue,
     Result,
     check_fits,
+    check_lengths,
+    field_of,
     first_order,
     fit,
     is_first_order,
     kind_of,
+    truth_of,
     value_type,
 )
 from codesign.diagnostics import CodesignError, Diagnostic, InternalError, Problem, Span
@@ -137,6 +140,7 @@ class Interpreter:
             )
         for param, arg in zip(function.params, args, strict=True):
             check_fits(f"input {param.name!r}", param.annotation, arg)
+        check_lengths(function.params, args)
         machine = _Machine(self._module, self._needs, observe)
         return machine.run(function.body, dict(zip(function.params, args, strict=True)))
 
@@ -176,6 +180,8 @@ class _Machine:
         environment = dict(closure.captured)
         for param, arg in zip(closure.function.params, args, strict=True):
             environment[param] = _annotated(param, arg)
+        if self._needs.has_lengths(closure.function):
+            check_lengths(closure.function.params, args)
         self._enter(closure.function.body, environment)
 
     def _enter(self, body: Expr, environment: Mapping[Var, Result]) -> None:
@@ -221,7 +227,7 @@ class _Machine:
                     self._finish(activation, node, values)
             case Project(value, index):
                 if self._ready(activation, (value,)):
-                    self._finish(activation, node, _field(activation.values[value], index))
+                    self._finish(activation, node, field_of(activation.values[value], index))
             case Call():
                 self._call(activation, node)
             case RefNew() | RefRead() | RefWrite():
@@ -274,7 +280,7 @@ class _Machine:
         if node not in activation.chosen:
             if not self._ready(activation, (node.condition,)):
                 return
-            truth = _truth(activation.values[node.condition])
+            truth = truth_of(activation.values[node.condition])
             activation.chosen[node] = node.then if truth else node.otherwise
         self._take(activation, node)
 
@@ -383,18 +389,6 @@ def _release(activation: _Activation, node: Expr) -> None:
     activation.uses[node] = left
     if left == 0 and not isinstance(node, Constant):
         activation.values.pop(node, None)
-
-
-def _field(value: Result, index: int) -> Result:
-    if not isinstance(value, tuple):
-        raise CodesignError.of("a field is taken of no tuple")
-    return value[index]
-
-
-def _truth(condition: Result) -> bool:
-    if not isinstance(condition, np.ndarray):
-        raise CodesignError.of("a condition is a scalar of bool")
-    return bool(condition)
 
 
 def _problem(what: str, span: Span | None, found: str = "") -> CodesignError:

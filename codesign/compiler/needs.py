@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from codesign.ir.relay.expr import Call, Expr, Function, Let, OpRef, Var
+from codesign.ir.relay.type_algebra import lengths_of
 from codesign.ir.relay.visit import children, free_variables, use_counts
 
 
@@ -18,12 +19,20 @@ class Needs:
     def __init__(self) -> None:
         self._counts: dict[Expr, dict[Expr, int]] = {}
         self._free: dict[Function, tuple[Var, ...]] = {}
+        self._named: dict[Function, bool] = {}
 
     def free_variables(self, function: Function) -> tuple[Var, ...]:
         """Return the variables whose values a closure of the function keeps."""
         if function not in self._free:
             self._free[function] = free_variables(function)
         return self._free[function]
+
+    def has_lengths(self, function: Function) -> bool:
+        """Return whether parameters of the function have lengths with names."""
+        if function not in self._named:
+            types = [param.annotation for param in function.params]
+            self._named[function] = any(each and any(lengths_of(each)) for each in types)
+        return self._named[function]
 
     def use_counts(self, body: Expr) -> dict[Expr, int]:
         """Return how often each node is needed in one activation of the body."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard, assert_never, final
 
@@ -21,7 +22,7 @@ from codesign.ir.relay.expr import (
     Wildcard,
 )
 from codesign.ir.relay.type_algebra import accepts
-from codesign.ir.relay.types import TensorType, TupleType, Type, type_text
+from codesign.ir.relay.types import Length, TensorType, TupleType, Type, type_text
 from codesign.ops.operator import Value
 
 __all__ = [
@@ -31,10 +32,13 @@ __all__ = [
     "DataValue",
     "Result",
     "check_fits",
+    "check_lengths",
+    "field_of",
     "first_order",
     "fit",
     "is_first_order",
     "kind_of",
+    "truth_of",
     "value_type",
 ]
 
@@ -114,6 +118,20 @@ def kind_of(result: Result) -> str:
             assert_never(result)
 
 
+def field_of(result: Result, index: int) -> Result:
+    """Return a field of a tuple; refuse anything else."""
+    if not isinstance(result, tuple):
+        raise CodesignError.of("a field is taken of no tuple")
+    return result[index]
+
+
+def truth_of(result: Result) -> bool:
+    """Return the value of a condition; refuse what is no tensor."""
+    if not isinstance(result, np.ndarray):
+        raise CodesignError.of("a condition is a scalar of bool")
+    return bool(result)
+
+
 def check_fits(what: str, annotation: Type | None, result: Result) -> None:
     """Refuse tensors of another shape or element type than the annotation of a variable says."""
     match annotation, result:
@@ -130,6 +148,30 @@ def check_fits(what: str, annotation: Type | None, result: Result) -> None:
             raise CodesignError.of(f"{what} does not fit", found=shown)
         case _:
             pass
+
+
+def check_lengths(params: Iterable[Var], args: Iterable[Result]) -> None:
+    """Refuse arguments that fit their parameters one by one where a name is two lengths."""
+    known: dict[Length, tuple[int, str]] = {}
+    waiting = deque(
+        (f"%{param.name}", param.annotation, arg)
+        for param, arg in zip(params, args, strict=True)
+        if param.annotation is not None
+    )
+    while waiting:
+        match waiting.popleft():
+            case what, TensorType(lengths=lengths), np.ndarray() as array:
+                for name, dim in zip(lengths, array.shape, strict=False):
+                    if name is None:
+                        continue
+                    before, where = known.setdefault(name, (dim, what))
+                    if before != dim:
+                        found = f"found {before} in {where} and {dim} in {what}"
+                        raise CodesignError.of(f"{name.name} is two lengths", found=found)
+            case what, TupleType(types), tuple() as fields:
+                waiting.extend((what, *each) for each in zip(types, fields, strict=True))
+            case _:
+                pass
 
 
 def fit(pattern: Pattern, result: Result) -> dict[Var, Result] | None:

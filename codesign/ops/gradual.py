@@ -12,7 +12,7 @@ arguments' types and the attributes mention, so that a least or greatest length 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from itertools import combinations
 from random import Random
@@ -21,7 +21,7 @@ from typing import Final, TypeAlias, final
 from codesign.diagnostics import CodesignError
 from codesign.ir.relay.expr import Call
 from codesign.ir.relay.type_algebra import parts, with_parts
-from codesign.ir.relay.types import UNKNOWN, Dim, TensorType, TupleType, Type
+from codesign.ir.relay.types import UNKNOWN, Dim, Length, TensorType, TupleType, Type
 from codesign.ops.operator import Operator
 
 _SMALL: Final = 13
@@ -30,11 +30,11 @@ _RANDOM: Final = 300
 _BASES: Final = 3
 """Accepted lengths around which others are tried."""
 
-_Lengths: TypeAlias = tuple[int, ...]
-
 
 def result_type(record: Operator, call: Call, types: tuple[Type, ...]) -> Type:
     """Return the type of a call of an operator; lengths of its arguments may be unknown.
+
+    A length of the result that is always that of a name, `n`, has the name too.
 
     Raises
     ------
@@ -42,60 +42,100 @@ def result_type(record: Operator, call: Call, types: tuple[Type, ...]) -> Type:
         The operator refuses the arguments, whatever the lengths are; or the number of axes of its
         result depends on a length.
     """
-    if not any(map(_is_open, types)):
+    slots = tuple(slot for each in types for slot in _slots(each))
+    if not slots:
         return record.relation(call, types)
+    refused: CodesignError | None = None
+    plain: Type | None = None
     try:
-        return record.relation(call, types)
+        plain = record.relation(call, types)
     except CodesignError as error:
-        return _Trial(record, call, types).result(error)
+        refused = error
+    if plain is not None and not any(isinstance(slot, Length) for slot in slots):
+        return plain
+    return _Trial(record, call, types, slots).result(plain, refused)
 
 
-def _is_open(type_: Type) -> bool:
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Nameless:
+    """A length that is written `?`: each may be another."""
+
+
+_Slot: TypeAlias = Length | _Nameless
+"""An unknown length; the same name is the same length."""
+
+
+def _slots(type_: Type) -> Iterator[_Slot]:
+    """Yield the unknown lengths of a type from left to right."""
     if isinstance(type_, TensorType):
-        return UNKNOWN in type_.shape
-    return any(map(_is_open, parts(type_)))
+        names = type_.lengths or (None,) * len(type_.shape)
+        for dim, name in zip(type_.shape, names, strict=True):
+            if dim is UNKNOWN:
+                yield name or _Nameless()
+    for each in parts(type_):
+        yield from _slots(each)
+
+
+_Lengths: TypeAlias = tuple[int, ...]
+"""One length for each that is unknown."""
+
+_Answers: TypeAlias = Sequence[tuple[Mapping[_Slot, int], Type]]
+"""Lengths that were accepted, and the type that the result has then."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """One call, whose unknown lengths are numbered from left to right."""
+    """One call and its unknown lengths, wherever they stand."""
 
     record: Operator
     call: Call
     types: tuple[Type, ...]
+    slots: tuple[_Slot, ...]
 
-    def result(self, refused: CodesignError) -> Type:
-        """Return what accepted lengths agree on; raise a refusal where none is accepted."""
+    def result(self, plain: Type | None, refused: CodesignError | None) -> Type:
+        """Return what accepted lengths agree on; else what the relation itself says of `?`."""
+        unknown = tuple(dict.fromkeys(self.slots))
         asked: dict[_Lengths, Type | CodesignError] = {}
-        for lengths in self._starts():
-            self._ask(lengths, asked)
+        for lengths in self._starts(len(unknown)):
+            self._ask(unknown, lengths, asked)
         accepted = [each for each, answer in asked.items() if not isinstance(answer, CodesignError)]
         for lengths in (*accepted[:_BASES], *accepted[-1:]):
             for moved in self._moved(lengths):
-                self._ask(moved, asked)
-        found = [each for each in asked.values() if not isinstance(each, CodesignError)]
-        if not found:
-            told = {str(each) for each in asked.values()}
-            raise next(iter(_refusals(asked.values()))) if len(told) == 1 else refused
-        common = _common(found)
-        if common is None:
-            raise refused
-        return common
+                self._ask(unknown, moved, asked)
+        answers = [
+            (dict(zip(unknown, lengths, strict=True)), answer)
+            for lengths, answer in asked.items()
+            if not isinstance(answer, CodesignError)
+        ]
+        common = _common(answers) if answers else None
+        if common is not None:
+            return common
+        if plain is not None:
+            return plain
+        reasons = [each for each in asked.values() if isinstance(each, CodesignError)]
+        is_one = not answers and len(set(map(str, reasons))) == 1
+        raise reasons[0] if is_one or refused is None else refused
 
-    def _ask(self, lengths: _Lengths, asked: dict[_Lengths, Type | CodesignError]) -> None:
+    def _ask(
+        self,
+        unknown: tuple[_Slot, ...],
+        lengths: _Lengths,
+        asked: dict[_Lengths, Type | CodesignError],
+    ) -> None:
         if lengths in asked:
             return
-        numbers = iter(lengths)
+        values = dict(zip(unknown, lengths, strict=True))
+        numbers = iter([values[slot] for slot in self.slots])
         types = tuple(_filled(each, numbers) for each in self.types)
         try:
             asked[lengths] = self.record.relation(self.call, types)
         except CodesignError as error:
             asked[lengths] = error
 
-    def _starts(self) -> Iterator[_Lengths]:
+    def _starts(self, unknown: int) -> Iterator[_Lengths]:
         """Yield lengths for all unknown ones: equal ones, then small ones at random."""
-        unknown = sum(map(_open_count, self.types))
         for length in self._pool():
             yield (length,) * unknown
         random = Random(unknown)
@@ -122,34 +162,42 @@ class _Trial:
         return sorted({*range(_SMALL), *_LARGE, *(each for each in around if each >= 0)})
 
 
-def _common(found: Sequence[Type]) -> Type | None:
+def _common(answers: _Answers) -> Type | None:
     """Return what types have in common; None where they have other numbers of axes or fields."""
-    first = found[0]
+    first = answers[0][1]
     if isinstance(first, TensorType):
-        tensors = [each for each in found if isinstance(each, TensorType)]
+        tensors = [each for _, each in answers if isinstance(each, TensorType)]
         if len({(len(each.shape), each.dtype) for each in tensors}) > 1:
             return None
         columns = zip(*(each.shape for each in tensors), strict=True)
-        return TensorType(tuple(map(_agreed, columns)), first.dtype)
-    if len({len(parts(each)) for each in found}) > 1:
+        agreed = [_agreed(answers, column) for column in columns]
+        names = tuple(each if isinstance(each, Length) else None for each in agreed)
+        dims = tuple(UNKNOWN if isinstance(each, Length) else each for each in agreed)
+        return TensorType(dims, first.dtype, names if any(names) else ())
+    if len({len(parts(each)) for _, each in answers}) > 1:
         return None
-    whole = [_common(each) for each in zip(*map(parts, found), strict=True)]
+    whole = [
+        _common([(lengths, parts(each)[index]) for lengths, each in answers])
+        for index in range(len(parts(first)))
+    ]
     known = tuple(each for each in whole if each is not None)
     return TupleType(known) if len(known) == len(whole) else None
 
 
+def _agreed(answers: _Answers, dims: Sequence[Dim]) -> Dim | Length:
+    """Return the one length, the one name that always has this length, or `?`."""
+    if len(set(dims)) == 1:
+        return dims[0]
+    for slot in answers[0][0]:
+        if isinstance(slot, Length) and all(
+            lengths[slot] == dim for (lengths, _), dim in zip(answers, dims, strict=True)
+        ):
+            return slot
+    return UNKNOWN
+
+
 def _with(lengths: _Lengths, changed: Mapping[int, int]) -> _Lengths:
     return tuple(changed.get(index, each) for index, each in enumerate(lengths))
-
-
-def _refusals(answers: Iterable[Type | CodesignError]) -> Iterator[CodesignError]:
-    yield from (each for each in answers if isinstance(each, CodesignError))
-
-
-def _open_count(type_: Type) -> int:
-    if isinstance(type_, TensorType):
-        return type_.shape.count(UNKNOWN)
-    return sum(map(_open_count, parts(type_)))
 
 
 def _filled(type_: Type, numbers: Iterator[int]) -> Type:
@@ -176,7 +224,3 @@ def _numbers(value: object) -> Iterator[int]:
     elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             yield from _numbers(getattr(value, field.name))
-
-
-def _agreed(dims: Sequence[Dim]) -> Dim:
-    return dims[0] if len(set(dims)) == 1 else UNKNOWN

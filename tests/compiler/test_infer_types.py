@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from codesign.compiler.analysis import infer_types as subject
+from codesign.compiler.analysis import inference as subject
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.frontend.prelude import prelude
 from codesign.compiler.frontend.relay_parser import parse_module

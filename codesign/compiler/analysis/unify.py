@@ -15,14 +15,16 @@ inference.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Generic, TypeVar, final
 
+from codesign.compiler.analysis.lengths import Lengths
 from codesign.ir.relay.type_algebra import parts, substitute_type, with_parts
 from codesign.ir.relay.types import (
     UNKNOWN,
     FuncType,
     Hole,
+    Length,
     RefType,
     TensorType,
     TupleType,
@@ -46,6 +48,7 @@ class Unifier(Generic[WaiterT]):
         self._poisoned: set[Hole] = set()
         self._watchers: dict[Hole, list[WaiterT]] = {}
         self._closed: dict[int, Type] = {}
+        self._lengths = Lengths()
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -60,6 +63,8 @@ class Unifier(Generic[WaiterT]):
         """Return the type with everything filled in that is known."""
         if self.is_closed(type_):
             return type_
+        if isinstance(type_, TensorType):
+            return self._lengths.resolve(type_)
         if isinstance(type_, Hole):
             found = self.head(type_)
             return found if isinstance(found, Hole) else self.resolve(found)
@@ -67,7 +72,9 @@ class Unifier(Generic[WaiterT]):
 
     def is_closed(self, type_: Type) -> bool:
         """Return whether the type has no holes, not even bound ones."""
-        if isinstance(type_, TensorType | TypeParameter) or id(type_) in self._closed:
+        if isinstance(type_, TensorType):
+            return self._lengths.is_closed(type_)
+        if isinstance(type_, TypeParameter) or id(type_) in self._closed:
             return True
         if isinstance(type_, Hole) or not all(map(self.is_closed, parts(type_))):
             return False
@@ -134,6 +141,14 @@ class Unifier(Generic[WaiterT]):
         new = tuple(substitute_type(self.resolve(each), values) for each in parts(function))
         return FuncType(new[:-1], new[-1])
 
+    def declare_lengths(self, lengths: Iterable[Length]) -> None:
+        """Note names of lengths that stand for themselves; others that are met mean `?`."""
+        self._lengths.declared.update(lengths)
+
+    def with_new_lengths(self, type_: Type, own: Collection[Length]) -> Type:
+        """Return a type for one use of a function, which chooses the function's own lengths."""
+        return self._lengths.instance(self.resolve(type_), own)
+
     def flow(self, found: Type, expected: Type) -> bool:
         """Return whether a value of one type may stand where the other is expected."""
         self.is_circular = False
@@ -162,7 +177,7 @@ class Unifier(Generic[WaiterT]):
     def _flow_parts(self, found: Type, expected: Type) -> bool:
         match found, expected:
             case TensorType(), TensorType():
-                return _is_consistent(found, expected)
+                return _is_consistent(found, expected) and self._lengths.flow(found, expected)
             case FuncType(), FuncType():
                 return self._flow_function(found, expected)
             case RefType(mine), RefType(other):

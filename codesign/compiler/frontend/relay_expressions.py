@@ -118,6 +118,7 @@ class ExpressionReader:
 
     def global_function(self, name: Token) -> Function:
         """Read what follows `def @name`."""
+        self._types.begin_parameters()
         function = _run(self._function(name))
         assert isinstance(function, Function), "_function returns a function"
         return function
@@ -365,6 +366,7 @@ class ExpressionReader:
     def _function(self, start: Token) -> _Step:
         type_params = self._types.enter()
         params, attributes = self._patterns.parameters()
+        self._types.end_parameters()
         result = self._types.type_() if self._stream.take_mark("->") else None
         names: list[str] = []
         for param in params:

@@ -15,6 +15,7 @@ from codesign.ir.relay.types import (
     Dim,
     FuncType,
     Hole,
+    Length,
     RefType,
     TensorType,
     TupleType,
@@ -42,6 +43,16 @@ class TypeReader:
         self._stream = stream
         self._data_types = frozenset(data_types)
         self._scope: dict[str, list[TypeVar]] = {}
+        self._lengths: dict[str, Length] = {}
+        self._names_lengths = False
+
+    def begin_parameters(self) -> None:
+        """Let the types that follow, those of a global function's parameters, name lengths."""
+        self._lengths, self._names_lengths = {}, True
+
+    def end_parameters(self) -> None:
+        """Let the types that follow mention the lengths that are named, and no others."""
+        self._names_lengths = False
 
     # --- type parameters --------------------------------------------------------------------------
 
@@ -140,15 +151,29 @@ class TypeReader:
         self._stream.expect_mark("[")
         self._stream.expect_mark("(")
         dims: list[Dim] = []
+        names: list[Length | None] = []
         while not self._stream.is_mark(")"):
-            dims.append(UNKNOWN if self._stream.take_mark("?") else self._stream.whole_number())
+            names.append(self._length())
+            is_known = names[-1] is None and not self._stream.take_mark("?")
+            dims.append(self._stream.whole_number() if is_known else UNKNOWN)
             if not self._stream.take_mark(","):
                 break
         self._stream.expect_mark(")")
         self._stream.expect_mark(",")
         dtype = _dtype(self._stream.expect_kind(TokenKind.WORD))
         self._stream.expect_mark("]")
-        return TensorType(tuple(dims), dtype)
+        return TensorType(tuple(dims), dtype, tuple(names) if any(names) else ())
+
+    def _length(self) -> Length | None:
+        """Read a length's name where one stands."""
+        token = self._stream.peek
+        if token.kind is not TokenKind.WORD:
+            return None
+        self._stream.take()
+        if token.text not in self._lengths and not self._names_lengths:
+            advice = "the parameters of a global function name lengths: %x: Tensor[(n, 3), float32]"
+            raise mistake(f"no length is named {token.text!r}", token.span, help_text=advice)
+        return self._lengths.setdefault(token.text, Length(token.text))
 
     # --- data types -------------------------------------------------------------------------------
 

@@ -43,7 +43,8 @@ from codesign.ir.relay.expr import (
 )
 from codesign.ir.relay.literal import CONSTANTS, literal, to_metadata
 from codesign.ir.relay.module import Module, TypeDefinition
-from codesign.ir.relay.types import type_params_text, type_text
+from codesign.ir.relay.type_algebra import lengths_of, map_lengths
+from codesign.ir.relay.types import UNKNOWN, Length, Type, type_params_text, type_text
 from codesign.ir.relay.visit import children, free_variables, post_order, use_counts
 
 VERSION: Final = '#[version = "0.0.5"]'
@@ -160,6 +161,7 @@ class _FunctionText:
         self._blocks: dict[Expr, _Block] = {}
         self._inner: dict[tuple[Expr, int], _Block] = {}
         self._named: set[Expr] = set()
+        self._lengths = _own_lengths(function)
         self._place()
 
     def signature_and_body(self) -> _Doc:
@@ -290,7 +292,7 @@ class _FunctionText:
     def _function_doc(self, node: Function) -> _Doc:
         parts = [self._annotated(param) for param in node.params]
         parts += [f"{key}={value_text(value)}" for key, value in node.attributes.items()]
-        arrow = "" if node.result_type is None else f" -> {type_text(node.result_type)}"
+        arrow = "" if node.result_type is None else f" -> {self._type(node.result_type)}"
         type_params = type_params_text(node.type_params)
         word = type_params if node is self._function else f"fn{type_params or ' '}"
         body = _braces(self._block_doc(node, len(node.params), node.body))
@@ -307,7 +309,13 @@ class _FunctionText:
 
     def _annotated(self, var: Var) -> str:
         name = self._name(var)
-        return name if var.annotation is None else f"{name}: {type_text(var.annotation)}"
+        return name if var.annotation is None else f"{name}: {self._type(var.annotation)}"
+
+    def _type(self, type_: Type) -> str:
+        """Return a type's text; a length is named where the parameters name it."""
+        return type_text(
+            map_lengths(type_, lambda name: name if name in self._lengths else UNKNOWN)
+        )
 
     def _name(self, var: Var) -> str:
         if var not in self._names:
@@ -321,6 +329,13 @@ class _FunctionText:
             name = f"{wanted}_{number}"
         self._taken.add(name)
         return name
+
+
+def _own_lengths(function: Function) -> set[Length]:
+    """Return the lengths that a function's parameters name, of equal names one."""
+    types = [param.annotation for param in function.params if param.annotation is not None]
+    named = {each.name: each for type_ in types for each in lengths_of(type_)}
+    return set(named.values())
 
 
 def _opens_block(node: Expr, index: int) -> bool:

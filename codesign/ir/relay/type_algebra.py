@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias, assert_never
 
 from codesign.ir.relay.types import (
     UNKNOWN,
+    Dim,
     FuncType,
     Hole,
+    Length,
     RefType,
     TensorType,
     TupleType,
@@ -78,6 +80,29 @@ def match_types(formal: Type, actual: Type, found: dict[TypeVar, Type]) -> None:
         if len(below[0]) == len(below[1]):
             for mine, other in zip(*below, strict=True):
                 match_types(mine, other, found)
+
+
+def lengths_of(type_: Type) -> Iterator[Length]:
+    """Yield the named lengths of a type, from left to right."""
+    if isinstance(type_, TensorType):
+        yield from (each for each in type_.lengths if each is not None)
+    for each in parts(type_):
+        yield from lengths_of(each)
+
+
+def map_lengths(type_: Type, rule: Callable[[Length], Dim | Length]) -> Type:
+    """Return the type with every named length replaced by what the rule makes of it."""
+    if not isinstance(type_, TensorType):
+        return with_parts(type_, tuple(map_lengths(each, rule) for each in parts(type_)))
+    if not any(type_.lengths):
+        return type_
+    dims: list[Dim] = []
+    names: list[Length | None] = []
+    for dim, name in zip(type_.shape, type_.lengths, strict=True):
+        new = dim if name is None else rule(name)
+        dims.append(UNKNOWN if isinstance(new, Length) else new)
+        names.append(new if isinstance(new, Length) else None)
+    return TensorType(tuple(dims), type_.dtype, tuple(names) if any(names) else ())
 
 
 def type_leaves(type_: Type) -> Iterator[Type]:

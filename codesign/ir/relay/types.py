@@ -2,12 +2,12 @@
 
 type := Tensor[(dim, …), dtype] | (type, …) | fn[A, …] (type, …) -> type
       | A | Name[type, …] | ref(type) | _
-dim  := integer | ?
+dim  := integer | ? | n
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias, assert_never, final
 
@@ -31,12 +31,28 @@ Dim: TypeAlias = int | _Unknown
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
+class Length:
+    """`n`: an unknown length with a name, the same wherever it stands; identity is the node.
+
+    It belongs to the global function whose parameters mention it, and each call chooses it anew.
+    """
+
+    name: str
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """`Tensor[(2, 3), float32]`: a dense array; rank 0 is a scalar."""
+    """`Tensor[(2, 3), float32]`: a dense array; rank 0 is a scalar.
+
+    `lengths` may give a name to dimensions that are `?`: `Tensor[(n, 3), float32]` has the shape
+    `(?, 3)` and the lengths `(n, None)`. Types that differ in names only are equal.
+    """
 
     shape: tuple[Dim, ...]
     dtype: DType
+    lengths: tuple[Length | None, ...] = field(default=(), compare=False)
 
     @property
     def static_shape(self) -> tuple[int, ...]:
@@ -104,8 +120,9 @@ def type_text(type_: Type) -> str:
         case TensorType((), dtype):
             return str(dtype)
         case TensorType(shape, dtype):
-            dims = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
-            return f"Tensor[({dims}), {dtype}]"
+            named = zip(shape, type_.lengths or (None,) * len(shape), strict=True)
+            dims = ", ".join(str(dim) if name is None else name.name for dim, name in named)
+            return f"Tensor[({dims}{',' if len(shape) == 1 else ''}), {dtype}]"
         case TupleType(fields):
             inside = ", ".join(map(type_text, fields)) + ("," if len(fields) == 1 else "")
             return f"({inside})"
