@@ -101,7 +101,7 @@ class ValueWriter:
                 words.extend(shape.words)
                 values.extend(value)
                 shapes.extend(shape.fields)
-        return words, b"".join([_dense(each) for each in data])
+        return words, b"".join([_dense(each).data for each in data])
 
     def _shape(self, type_: Type) -> _Shape:
         known = self._shapes.get(type_)
@@ -232,5 +232,6 @@ class Reader:
                 stack.append(fields if kind == Kind.TUPLE else DataValue(self._names[tag], fields))
             if head & 0x80 << 32:
                 shared.append(stack[-1])
+        result: Value
         (result,) = stack
         return result

@@ -116,11 +116,9 @@ class _Printer:
             case Drop(value):
                 return f"drop {value.name}"
             case Unpack(results, indices, value, _, token):
-                fields = ", ".join(
-                    f"{result.name} = .{index}"
-                    for result, index in zip(results, indices, strict=True)
-                )
-                return f"unpack {value.name}{_in(token)} {{ {fields} }}"
+                pairs = zip(results, indices, strict=True)
+                shown = ", ".join(f"{result.name} = .{index}" for result, index in pairs)
+                return f"unpack {value.name}{_in(token)} {{ {shown} }}"
             case Discard(token):
                 return f"discard {token.name}"
             case _:

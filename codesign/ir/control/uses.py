@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 from codesign.ir.control.program import (
     Branch,
@@ -209,7 +209,7 @@ _Item = TypeVar("_Item", bound=Instruction | End)
 
 def renamed(item: _Item, names: Mapping[Value, Value]) -> _Item:
     """Return an instruction or an end with values replaced, its results too."""
-    changes: dict[str, Value | tuple[Value, ...]] = {}
+    changes: dict[str, Any] = {}
     for field in fields(item):
         match getattr(item, field.name):
             case Value() as value if value in names:

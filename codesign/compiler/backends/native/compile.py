@@ -9,7 +9,8 @@ import llvmlite.binding as llvm
 
 from codesign.compiler.backends.llvm.cpu import object_code
 from codesign.compiler.backends.llvm.target import CpuTarget, host, target_machine
-from codesign.compiler.backends.native.emit import ProgramWriter
+from codesign.compiler.backends.native.emit import program_text
+from codesign.compiler.backends.native.library import Library
 from codesign.compiler.backends.native.regions import ConstantPool, RegionCompiler
 from codesign.compiler.backends.native.runtime import runtime_text
 from codesign.compiler.native.group import group
@@ -45,16 +46,21 @@ def compile_native(module: Module, types: Mapping[Expr, Type]) -> NativeProgram:
     program = control_of(module, types)
     pool = ConstantPool()
     regions = RegionCompiler(target, pool)
-    writer = ProgramWriter(program, regions, pool)
+    library = Library(program, regions, pool)
     control = "\n".join(
-        [_head(target), runtime_text(target, len(program.constructors)), writer.text(), ""]
+        [
+            _head(target),
+            runtime_text(target, len(program.constructors)),
+            program_text(program, library),
+            "",
+        ]
     )
     kernels = "\n".join(
         [
             _head(target),
-            *sorted(regions.declarations | writer.unknown.declarations),
+            *sorted(regions.declarations | library.unknown.declarations),
             *regions.definitions,
-            *writer.unknown.definitions,
+            *library.unknown.definitions,
             f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bits}" }}',
             "",
         ]
@@ -70,7 +76,7 @@ def compile_native(module: Module, types: Mapping[Expr, Type]) -> NativeProgram:
         params=signature.params,
         result=signature.result,
         data_types=_data_types(module, program),
-        sites=tuple(writer.sites),
+        sites=tuple(library.sites),
     )
 
 
