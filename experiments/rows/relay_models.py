@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import onnxruntime
 
 from codesign.compiler.driver import compile as compile_module
 from codesign.diagnostics import CodesignError
@@ -18,6 +17,7 @@ from codesign.ir.relay.module import Module
 from experiments.models import recurrent, tree_lstm
 from experiments.models.peers import TorchPeer
 from experiments.models.trees import sentences
+from experiments.networks.answers import session as onnxruntime_session
 from experiments.rows.measurement import CONSOLE, Measurement
 from experiments.rows.turns import in_turns, timed
 from host_runtime.session import Session
@@ -75,7 +75,7 @@ def relay_rnn() -> Measurement:
             _require_equal(name, session.run(inputs)["output"], torch)
             speedups = []
             for rival in rivals:
-                theirs = _onnxruntime(FOLDER / f"{rival}.onnx")
+                theirs = onnxruntime_session(FOLDER / f"{rival}.onnx")
                 found = in_turns(
                     timed(partial(session.run, inputs)), timed(partial(theirs.run, None, inputs))
                 )
@@ -121,9 +121,3 @@ def _require_equal(name: str, found: Array, torch: TorchPeer) -> None:
     CONSOLE.print(f"{name}: differs from PyTorch by {error:.1e}")
     if not error <= TOLERANCE:
         raise CodesignError.of(f"{name} gives other answers than PyTorch", found=f"{error:.1e}")
-
-
-def _onnxruntime(path: Path) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
