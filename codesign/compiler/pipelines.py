@@ -92,6 +92,7 @@ IN_PLAIN_LAYOUT: Final = ConvertLayout(conv2d="NCHW", kernel="OIHW", pool2d="NCH
 
 O0: Final[tuple[Pass, ...]] = (
     IN_PLAIN_LAYOUT,  # all that follows knows NCHW and OIHW only
+    DynamicToStatic(),  # no backend knows shapes that are values
     SimplifyInference(),  # no backend knows nn.batch_norm
 )
 """As written."""
@@ -100,6 +101,7 @@ O1: Final[tuple[Pass, ...]] = (
     IN_PLAIN_LAYOUT,  # all that follows knows NCHW and OIHW only
     RemoveUnusedFunctions(),  # nothing is done to what main never calls
     Inline(),  # functions that ask for it, before anything looks at their bodies
+    DynamicToStatic(),  # no backend knows shapes that are values
     SimplifyInference(),  # it leaves products and sums for all that follow
     FoldConstant(),  # weights that are written as arithmetic become constants
     EliminateCommonSubexpr(),  # before matching: two spellings of one value become one node
@@ -109,6 +111,7 @@ O1: Final[tuple[Pass, ...]] = (
 """What costs little and always pays."""
 
 _MATCHED: Final[tuple[Pass, ...]] = (
+    DynamicToStatic(),  # what follows knows lengths, not tensors of them
     SimplifyInference(),  # first: it leaves products and sums for all that follow
     FoldConstant(),  # weights that are written as arithmetic become constants
     ToGraphNormalForm(),  # patterns look from node to node, not through names
@@ -144,6 +147,8 @@ O3: Final[tuple[Pass, ...]] = (
     IN_PLAIN_LAYOUT,  # all that follows knows NCHW and OIHW only
     *_KNOWN,
     *_MATCHED,
+    RemoveStandaloneReshapes(),  # elementwise operators fuse where no reshape parts them
+    CanonicalizeCast(),  # after equal calls are one: each reader fuses with a cast of its own
     ToBasicBlockNormalForm(),  # a backend compiles block by block: no node is in two of them
 )
 """More time and perhaps more code for less to do at run time."""
@@ -156,6 +161,8 @@ O4: Final[tuple[Pass, ...]] = (
     CombineParallelDense(),  # the same for products with matrices
     CombineParallelBatchMatmul(),  # and for many of them
     FoldConstant(),  # the weights that were put together
+    RemoveStandaloneReshapes(),  # elementwise operators fuse where no reshape parts them
+    CanonicalizeCast(),  # after equal calls are one: each reader fuses with a cast of its own
     EliminateDeadCode(),
     ToBasicBlockNormalForm(),  # a backend compiles block by block: no node is in two of them
 )

@@ -14,7 +14,7 @@ from typing import TypeAlias, final
 from codesign.compiler.analysis.facts import Facts
 from codesign.compiler.layouts.followers import Follower, follower
 from codesign.compiler.layouts.place import Place, transformed
-from codesign.ir.relay.expr import Call, Expr, Function, Let, OpRef, Tuple, Var
+from codesign.ir.relay.expr import Attrs, Call, Expr, Function, Let, OpRef, Tuple, Var
 from codesign.ir.relay.types import Type
 from codesign.ir.relay.visit import children, post_order, with_children
 from codesign.ops.nn.conv2d import Conv2DAttrs
@@ -90,7 +90,7 @@ class _Mover:
         wanted = self.wish(node, None if lies is None else lies.target)
         attrs = node.attrs
         assert isinstance(attrs, Conv2DAttrs | Pool2DAttrs), "seen before"
-        own = _own_layouts(attrs)
+        own = own_layouts(attrs)
         if wanted is None or wanted == own or not self._fits(node, own, wanted):
             return self._plain(node), None
         places = tuple(Place(*pair) for pair in zip(own, wanted, strict=True))
@@ -134,12 +134,15 @@ class _Mover:
                        attrs=found.attrs), found.result  # fmt: skip
 
 
-def _own_layouts(attrs: Conv2DAttrs | Pool2DAttrs) -> tuple[str, ...]:
+def own_layouts(attrs: Attrs | None) -> tuple[str, ...]:
+    """Return the layouts that a layer has now, of data and weight; none of what is no layer."""
     match attrs:
         case Conv2DAttrs(data_layout=data, kernel_layout=kernel):
             return data, kernel
         case Pool2DAttrs(layout=data):
             return (data,)
+        case _:
+            return ()
 
 
 def _with_layouts(

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from codesign.compiler.analysis.infer_types import infer_types
-from codesign.compiler.layouts.propagate import in_layouts
+from codesign.compiler.layouts.propagate import in_layouts, own_layouts
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
 from codesign.ir.relay.expr import Call
 from codesign.ir.relay.module import Module
+from codesign.ir.relay.visit import post_order
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 
@@ -46,8 +47,15 @@ class ConvertLayout:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with its layers in these layouts."""
+        nodes = post_order(*module.functions.values())
+        if not any(isinstance(node, Call) and self._is_changed(node) for node in nodes):
+            return module
         types = infer_types(module)
         return map_bodies(module, lambda body: in_layouts(body, types, self._wish))
+
+    def _is_changed(self, call: Call) -> bool:
+        wanted = self._wish(call, None)
+        return wanted is not None and wanted != own_layouts(call.attrs)
 
     def _wish(self, call: Call, lies: str | None) -> tuple[str, ...] | None:
         match call.attrs:

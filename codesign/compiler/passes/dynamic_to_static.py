@@ -26,7 +26,7 @@ from codesign.dtypes import Array
 from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef, Tuple
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import Type
-from codesign.ir.relay.visit import rewrite_pairs
+from codesign.ir.relay.visit import post_order, rewrite_pairs
 from codesign.ops.broadcast_to import BroadcastToAttrs
 from codesign.ops.counting import ShapeOfAttrs
 from codesign.ops.dynamic import DynFilledAttrs
@@ -50,6 +50,8 @@ class DynamicToStatic:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with such operators replaced."""
+        if not any(_is_dynamic(node) for node in post_order(*module.functions.values())):
+            return module
         for _ in range(_MOST_ROUNDS):
             types = infer_types(module)
             made = map_bodies(module, lambda body: _round(body, types))  # noqa: B023
@@ -57,6 +59,10 @@ class DynamicToStatic:
                 return module
             module = made
         return module
+
+
+def _is_dynamic(node: Expr) -> bool:
+    return isinstance(node, OpRef) and (node.name.startswith("dyn.") or node.name == "shape_of")
 
 
 def _round(body: Expr, types: Mapping[Expr, Type]) -> Expr:

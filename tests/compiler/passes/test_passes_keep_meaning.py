@@ -131,15 +131,16 @@ def test_the_manager_records_what_ran() -> None:
 def test_the_manager_shows_every_stage(tmp_path: object) -> None:
     shown: list[tuple[int, str]] = []
     optimize(RandomNetwork(3).module, 0, observe=lambda index, name, _: shown.append((index, name)))
-    assert shown == [(0, "input"), (1, "convert-layout"), (2, "simplify-inference")]
+    assert shown == list(enumerate(("input", *(each.name for each in LEVELS[0]))))
 
 
 def test_stages_are_written_as_numbered_files(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("ir")
     optimize(RandomNetwork(3).module, 0, observe=write_to(folder))
     names = sorted(file.name for file in folder.iterdir())
-    assert names == ["00-input.relay", "01-convert-layout.relay", "02-simplify-inference.relay"]
-    assert "nn.batch_norm" not in (folder / names[2]).read_text()
+    stages = enumerate(("input", *(each.name for each in LEVELS[0])))
+    assert names == [f"{index:02}-{name}.relay" for index, name in stages]
+    assert "nn.batch_norm" not in (folder / names[-1]).read_text()
 
 
 def test_an_unknown_level_is_refused() -> None:
