@@ -9,12 +9,13 @@ that calls itself finds itself as the closure that was called, so that no closur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, assert_never, final
+from typing import assert_never, final
 
 from codesign.compiler.native.blocks import OpenBlock, Task, Writer, drive
 from codesign.compiler.native.decide import Decision, Leaf
+from codesign.compiler.native.known import Known
 from codesign.compiler.native.module import FunctionToWrite, ModuleWriter
+from codesign.compiler.native.ways import Way, join
 from codesign.compiler.needs import Needs
 from codesign.ir.control.program import (
     Branch,
@@ -25,13 +26,11 @@ from codesign.ir.control.program import (
     Function,
     FunctionValue,
     GetField,
-    Jump,
     Literal,
     MakeCell,
     MakeClosure,
     MakeData,
     MakeTuple,
-    Null,
     Operator,
     Program,
     ReadCell,
@@ -45,9 +44,6 @@ from codesign.ir.relay import expr as relay
 from codesign.ir.relay.expr import Expr, pattern_variables
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType, TupleType, Type
-
-_FREE: Final = (relay.Var, relay.Constant, relay.GlobalVar, relay.Constructor)
-"""Nodes that cost nothing to name again."""
 
 
 def translate(module: Module, types: Mapping[Expr, Type]) -> Program:
@@ -67,27 +63,13 @@ def translate(module: Module, types: Mapping[Expr, Type]) -> Program:
 
 
 @final
-@dataclass(slots=True)
-class _Way:
-    """One way through a branch: where it ends, its value, and what it evaluated on the way."""
-
-    end: OpenBlock
-    value: Value
-    gained: dict[Expr, Value]
-
-
-@final
 class _FunctionTranslator:
     def __init__(self, module: ModuleWriter, needs: Needs, wanted: FunctionToWrite) -> None:
         self.module = module
         self.needs = needs
         self.wanted = wanted
         self.writer = Writer()
-        self.known: dict[Expr, Value] = {}
-        self.trail: list[tuple[Expr, Value | None]] = []
-        self.demands: dict[Expr, int] = {}
-        self.demand_trail: list[Expr] = []
-        self.uses = needs.use_counts(wanted.literal.body)
+        self.known = Known(needs.use_counts(wanted.literal.body))
         self.fields: dict[Value, tuple[Value, ...]] = {}
         self.functions: dict[Value, str] = {}
         self.static: set[Value] = set()
@@ -99,7 +81,7 @@ class _FunctionTranslator:
         self.functions[self.own] = self.wanted.name
         for param, value in zip(literal.params, params, strict=True):
             self._check_shape(param, value)
-            self.known[param] = value
+            self.known.remember(param, value)
         drive(self._leave_with(literal.body))
         blocks = tuple(block.closed() for block in self.writer.blocks)
         own = None if self.wanted.is_static else self.own
@@ -115,42 +97,18 @@ class _FunctionTranslator:
         assert isinstance(type_, TupleType), "only tuples have fields; the types have seen to it"
         return type_
 
-    def _remember(self, node: Expr, value: Value) -> None:
-        self.trail.append((node, self.known.get(node)))
-        self.known[node] = value
-
-    def _roll_back(self, mark: tuple[int, int]) -> dict[Expr, Value]:
-        """Forget what was evaluated since `mark`; return what may be asked for once more."""
-        gained: dict[Expr, Value] = {}
-        while len(self.trail) > mark[0]:
-            node, before = self.trail.pop()
-            value = self.known.pop(node)
-            if isinstance(node, _FREE):
-                pass
-            elif self.demands[node] < self.uses.get(node, 0):
-                gained.setdefault(node, value)
-            if before is not None:
-                self.known[node] = before
-        while len(self.demand_trail) > mark[1]:
-            self.demands[self.demand_trail.pop()] -= 1
-        return gained
-
-    def _mark(self) -> tuple[int, int]:
-        return len(self.trail), len(self.demand_trail)
-
     # --- values -----------------------------------------------------------------------------------
 
     def _value(self, node: Expr) -> Task:
         """Return the value of a node, evaluating it where it is not known."""
-        self.demands[node] = self.demands.get(node, 0) + 1
-        self.demand_trail.append(node)
-        known = self.known.get(node)
+        self.known.demand(node)
+        known = self.known.value(node)
         if known is not None and not known.is_maybe:
             return known
         if known is not None:
             return (yield from self._demand(node, known))
         value = yield from self._fresh(node)
-        self._remember(node, value)
+        self.known.remember(node, value)
         return value
 
     def _values(self, nodes: Sequence[Expr]) -> Task:
@@ -163,13 +121,13 @@ class _FunctionTranslator:
         """Evaluate a node on the ways on which it has not been."""
         absent, present = self.writer.open(), self.writer.open()
         self.writer.finish(BranchNull(maybe, absent.label, present.label))
-        mark = self._mark()
+        mark = self.known.mark()
         self.writer.current = absent
         value = yield from self._fresh(node)
-        ways = [_Way(self.writer.current, value, self._roll_back(mark))]
-        ways.append(_Way(present, maybe, {}))
+        ways = [Way(self.writer.current, value, self.known.roll_back(mark))]
+        ways.append(Way(present, maybe, {}))
         joined = self._join(ways, self._type(node))
-        self._remember(node, joined)
+        self.known.remember(node, joined)
         return joined
 
     def _fresh(self, node: Expr) -> Task:
@@ -293,9 +251,8 @@ class _FunctionTranslator:
         """Evaluate the value of a let and give it to the variable."""
         if isinstance(let.value, relay.Function) and let.value not in self.known:
             value = yield from self._closure(let.value, let.var)
-            self._remember(let.value, value)
-            self.demands[let.value] = self.demands.get(let.value, 0) + 1
-            self.demand_trail.append(let.value)
+            self.known.remember(let.value, value)
+            self.known.demand(let.value)
         else:
             value = yield self._value(let.value)
         if value in self.static:
@@ -303,7 +260,7 @@ class _FunctionTranslator:
         if isinstance(let.value, relay.Constant):
             self.module.literals[let.var] = let.value.value
         self._check_shape(let.var, value)
-        self._remember(let.var, value)
+        self.known.remember(let.var, value)
 
     def _check_shape(self, var: relay.Var, value: Value) -> None:
         if var.annotation is not None and self.module.has_unknown:
@@ -393,41 +350,19 @@ class _FunctionTranslator:
         return leaves
 
     def _way(self, block: OpenBlock, bound: Mapping[relay.Var, Value], body: Expr) -> Task:
-        mark = self._mark()
+        mark = self.known.mark()
         self._enter(block, bound)
         value = yield self._value(body)
-        return _Way(self.writer.current, value, self._roll_back(mark))
+        return Way(self.writer.current, value, self.known.roll_back(mark))
 
     def _enter(self, block: OpenBlock, bound: Mapping[relay.Var, Value]) -> None:
         self.writer.current = block
         for var, each in bound.items():
             self._check_shape(var, each)
-            self._remember(var, each)
+            self.known.remember(var, each)
 
-    def _join(self, ways: Sequence[_Way], type_: Type | None) -> Value:
-        """Let ways go on at one block; what only some of them evaluated may be null there."""
-        result = self.writer.value("v", type_)
-        shared: dict[Expr, Value] = {}
-        for node in dict.fromkeys(node for way in ways for node in way.gained):
-            before = self.known.get(node)
-            found = [way.gained.get(node, before) for way in ways]
-            is_maybe = any(each is None or each.is_maybe for each in found)
-            shared[node] = self.writer.value("s", self._type(node), is_maybe=is_maybe)
-        join = self.writer.open((result, *shared.values()))
-        for way in ways:
-            self.writer.current = way.end
-            args = [way.value]
-            for node in shared:
-                value = way.gained.get(node, self.known.get(node))
-                if value is None:
-                    value = self.writer.value("none", is_maybe=True)
-                    self.writer.add(Null(value))
-                args.append(value)
-            self.writer.finish(Jump(join.label, tuple(args)))
-        self.writer.current = join
-        for node, value in shared.items():
-            self._remember(node, value)
-        return result
+    def _join(self, ways: Sequence[Way], type_: Type | None) -> Value:
+        return join(self.writer, self.known, ways, type_, self.module.types)
 
     # --- leaving ----------------------------------------------------------------------------------
 
@@ -442,16 +377,16 @@ class _FunctionTranslator:
         match node:
             case relay.If():
                 for block, arm in (yield from self._arms(node)):
-                    mark = self._mark()
+                    mark = self.known.mark()
                     self._enter(block, {})
                     yield self._leave_with(arm)
-                    self._roll_back(mark)
+                    self.known.roll_back(mark)
             case relay.Match():
                 for leaf in (yield from self._decide(node)):
-                    mark = self._mark()
+                    mark = self.known.mark()
                     self._enter(leaf.block, leaf.bound)
                     yield self._leave_with(node.clauses[leaf.clause].body)
-                    self._roll_back(mark)
+                    self.known.roll_back(mark)
             case relay.Call(callee) if not isinstance(callee, relay.OpRef | relay.Constructor):
                 called, *args = yield from self._values((callee, *node.args))
                 name = self.functions.get(called)
