@@ -16,7 +16,7 @@ from codesign.compiler.analysis.effects import Effect, Effects
 from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.partial.known import computed, matched, tuple_of
 from codesign.compiler.partial.limits import Limits
-from codesign.compiler.partial.residual import Atom, Residual, Steps, run
+from codesign.compiler.partial.residual import Atom, Residual, Steps
 from codesign.compiler.partial.values import (
     Block,
     KnownCell,
@@ -28,6 +28,7 @@ from codesign.compiler.partial.values import (
     of_fields,
     virtual_cells,
 )
+from codesign.compiler.trampoline import run
 from codesign.diagnostics import InternalError
 from codesign.ir.relay.expr import (
     Call,

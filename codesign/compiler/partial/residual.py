@@ -1,8 +1,4 @@
-"""The residual program: its blocks, the atoms of its values, and the cells that it does not have.
-
-Recursion is a stack of Python generators, so that its depth has no limit: a computation yields
-those that it waits for, and `run` runs them.
-"""
+"""The residual program: its blocks, the atoms of its values, and the cells that it has not."""
 
 from __future__ import annotations
 
@@ -97,19 +93,3 @@ class Residual:
     def forget(self) -> None:
         """Know no more what real cells hold."""
         self.store = {cell: held for cell, held in self.store.items() if cell.var is None}
-
-
-def run(steps: Generator[Any, Any, Any]) -> Any:
-    """Run a computation and those that it waits for; their depth is a list's length."""
-    waiting = [steps]
-    value = None
-    while waiting:
-        try:
-            below = waiting[-1].send(value)
-        except StopIteration as end:
-            waiting.pop()
-            value = end.value
-        else:
-            waiting.append(below)
-            value = None
-    return value
