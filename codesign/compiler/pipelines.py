@@ -41,8 +41,10 @@ from codesign.compiler.passes.simplify_expr import SimplifyExpr
 from codesign.compiler.passes.simplify_inference import SimplifyInference
 from codesign.compiler.passes.to_a_normal_form import ToANormalForm
 from codesign.compiler.passes.to_basic_block_normal_form import ToBasicBlockNormalForm
+from codesign.compiler.passes.to_cps import ToCPS
 from codesign.compiler.passes.to_graph_normal_form import ToGraphNormalForm
 from codesign.compiler.passes.to_mixed_precision import ToMixedPrecision
+from codesign.compiler.passes.un_cps import UnCPS
 from codesign.compiler.pipeline_text import parse_pipeline
 from codesign.ir.relay.module import Module
 
@@ -74,6 +76,8 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             SimplifyInference,
             ToMixedPrecision,
             RemoveUnusedFunctions,
+            UnCPS,
+            ToCPS,
             Defunctionalize,
             PartialEvaluate,
             LambdaLift,
