@@ -308,6 +308,19 @@ PROGRAMS: Mapping[str, Program] = {
         """,
         lambda: (tensor(3), tensor(1, seed=4)),
     ),
+    "named lengths": Program(
+        """
+        def @mixed(%x: Tensor[(n, 2), float64], %w: Tensor[(m, 2), float64])
+            -> Tensor[(n, m), float64] {
+          let %f = fn (%v: Tensor[(n, 2), float64]) { tanh(nn.dense(%v, %w)) };
+          multiply(%f(%x), %f(tanh(%x)))
+        }
+        def @main(%x: Tensor[(3, 2), float64], %w: Tensor[(4, 2), float64]) -> float64 {
+          sum(@mixed(%x, %w)) + sum(@mixed(%w, %x))
+        }
+        """,
+        lambda: (tensor(3, 2), tensor(4, 2, seed=4)),
+    ),
     "pieces of tensors": Program(
         """
         def @main(%x: Tensor[(4,), float64], %y: Tensor[(2,), float64]) -> float64 {

@@ -79,8 +79,7 @@ def static(name: str, type_: Type) -> tuple[int, ...]:
     CodesignError
         A dimension is known at run time only.
     """
-    shape = tensor(type_).shape
-    if UNKNOWN in shape:
+    if not is_static(type_):
         what = f"the gradient of {name} needs shapes that are known"
         raise CodesignError.of(what, found=f"found {type_text(type_)}")
     return tensor(type_).static_shape
@@ -93,7 +92,7 @@ def is_float(type_: Type) -> bool:
 
 def is_static(type_: Type) -> bool:
     """Return whether every dimension of a tensor is known."""
-    return UNKNOWN not in tensor(type_).shape
+    return all(isinstance(dim, int) for dim in tensor(type_).shape)
 
 
 def zeros(type_: Type, like: Expr) -> Expr:
@@ -152,7 +151,8 @@ def collapse(adjoint: Expr, found: Type, wanted: Type, like: Expr) -> Expr:
 
     `found` is the type of the adjoint, `wanted` that of the tensor, `like` the tensor itself.
     """
-    if is_static(found) and tensor(found).shape == tensor(wanted).shape:
+    shape = tensor(found).shape
+    if UNKNOWN not in shape and shape == tensor(wanted).shape:
         return adjoint
     return op("collapse_sum_like", adjoint, like)
 

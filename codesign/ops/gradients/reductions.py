@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from codesign.ir.relay.expr import Constant, Expr
-from codesign.ir.relay.types import UNKNOWN
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.gradients.expressions import (
     broadcast_to,
@@ -115,7 +114,7 @@ def _log_softmax(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
 def _rows(call: Forward) -> Expr:
     """Return the number of rows of the first argument, which may be known at run time only."""
     rows = tensor(call.types[0]).shape[0]
-    if rows is not UNKNOWN:
+    if isinstance(rows, int):
         return number(rows, call.result_type)
     ones = total(op("ones_like", call.args[0]), (0,))
     return op("max", ones, attrs=ReduceAttrs())
