@@ -8,6 +8,7 @@ from typing import final
 
 from codesign.accel.config import AccelConfig
 from codesign.compiler.backends.accel.match import (
+    MOVES_NOTHING,
     SUMS,
     Composite,
     match_composites,
@@ -49,11 +50,14 @@ def assign(
     composites: dict[Expr, Composite] = {}
     units: dict[Expr, str] = {}
     reasons: dict[Expr, str] = {call: _reason(call) for call in calls}
+    joined: set[Expr] = set()
     found = match_composites(calls, use_counts(*results), residuals=takes_residuals(config))
     for composite in found:
         reason = why_not(composite, types, config)
         if reason is None and operator_name(composite.main) == "reshape":
             reason = _follows(composite, composites)
+        if reason is None and operator_name(composite.main) == "concatenate":
+            reason = _joins(composite, composites, joined)
         for call in composite.calls:
             if reason is None:
                 composites[call] = composite
@@ -72,6 +76,17 @@ def _follows(reshape: Composite, composites: Mapping[Expr, Composite]) -> str | 
     if reshape.main.args[0] in composites:
         return None
     return "it moves nothing, and what it reshapes is on the host"
+
+
+def _joins(join: Composite, composites: Mapping[Expr, Composite], joined: set[Expr]) -> str | None:
+    """Return why layers cannot write the parts of a tensor in place; remember them if they can."""
+    makers = [composites.get(part) for part in join.data]
+    if any(maker is None or operator_name(maker.main) in MOVES_NOTHING for maker in makers):
+        return "a part is not what a layer of the accelerator writes"
+    if joined & set(join.data):
+        return "a part is a part of another tensor already"
+    joined.update(join.data)
+    return None
 
 
 def _reason(call: Call) -> str:

@@ -116,10 +116,12 @@ def store_box(
 def box_region(tensor: TileTensor, n: int, channels: Range, rows: Range, columns: Range) -> Region:
     """Return what a box touches of a tensor: all of it where the view is not the tensor's own."""
     if not tensor.exact:
-        return Region(tensor.name, ((0, 1 << 40),) * 4)
+        return Region(tensor.space, ((0, 1 << 40),) * 4)
     step = tensor.row_step
     real = (rows[0] * step, (rows[1] - 1) * step + 1)
-    return Region(tensor.name, ((n, n + 1), channels, real, columns))
+    first = tensor.first_channel
+    inside = (first + channels[0], first + channels[1])
+    return Region(tensor.space, ((n, n + 1), inside, real, columns))
 
 
 def flat_region(tensor: TileTensor, tiles: Range) -> Region:
@@ -133,7 +135,9 @@ def flat_region(tensor: TileTensor, tiles: Range) -> Region:
         a, b = (first // within) % extent, (last // within) % extent
         ranges.append((a, b + 1) if same else (0, extent))
         same = same and a == b
-    return Region(tensor.name, tuple(ranges))
+    low, high = ranges[1]
+    ranges[1] = (tensor.first_channel + low, tensor.first_channel + high)
+    return Region(tensor.space, tuple(ranges))
 
 
 def load_flat(

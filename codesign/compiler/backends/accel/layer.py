@@ -20,7 +20,8 @@ class TileTensor:
     """A tensor in DRAM: tiles along n, c, h, w, and tiles from one n, c, h to the next.
 
     `base` is the first tile in the segment. A view of another tensor bears its name: one of its
-    rows may be `row_step` rows apart, and one with other axes is not `exact`.
+    rows may be `row_step` rows apart, and one with other axes is not `exact`. A part of a joined
+    tensor has a name of its own: it is `whole` from channel tile `first_channel` on.
     """
 
     name: str
@@ -29,6 +30,13 @@ class TileTensor:
     base: int = 0
     row_step: int = 1
     exact: bool = True
+    whole: str | None = None
+    first_channel: int = 0
+
+    @property
+    def space(self) -> str:
+        """The name of the tensor that it is or is a part of: what its tiles are compared in."""
+        return self.whole or self.name
 
     @property
     def count(self) -> int:

@@ -3,7 +3,7 @@
     requantize(qnn.conv2d | qnn.dense | qnn.sum_pool2d)        [lookup]
     qnn.add(requantize(qnn.conv2d), anything)                  [lookup]
     qnn.add | qnn.multiply | nn.max_pool2d | qnn.lookup        [lookup]
-    reshape                                                    moves nothing
+    reshape, concatenate                                       move nothing
 A dense takes the reshape before it along: it becomes a convolution over the whole plane.
 """
 
@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from codesign.ir.relay.expr import Call, Constant, Expr, OpRef
+from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Tuple
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 
 SUMS: Final = frozenset({"qnn.conv2d", "qnn.dense", "qnn.sum_pool2d"})
+MOVES_NOTHING: Final = frozenset({"reshape", "concatenate"})
 SINGLE: Final = frozenset({"qnn.add", "qnn.multiply", "nn.max_pool2d"})
 
 Uses: TypeAlias = Mapping[Expr, int]
@@ -54,6 +55,11 @@ class Composite:
         """The operands that come from outside and are not constants."""
         if self.flatten is not None:
             return self.flatten.args
+        match self.main.args:
+            case (Tuple(fields=fields),):
+                return fields
+            case _:
+                pass
         own = tuple(arg for arg in self.main.args if not isinstance(arg, Constant))
         return own if self.residual is None else (*own, self.residual)
 
@@ -115,7 +121,7 @@ def _composite(
         return Composite(main=call, requantize=requantize, add=add, lookup=lookup, flatten=flatten)
     if name in SINGLE:
         return Composite(main=call, lookup=_lookup_after(call, users))
-    if name == "qnn.lookup":
+    if name in ("qnn.lookup", "concatenate"):
         return Composite(main=call)
     if name == "reshape":
         user = users.get(call)

@@ -17,6 +17,7 @@ from codesign.compiler.backends.accel.match import Composite, operator_name
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Call, Constant, Expr
 from codesign.ir.relay.types import TensorType, Type
+from codesign.ops.axis import AxisAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
@@ -88,6 +89,8 @@ def _main_obstacles(
                 yield "an operand is a constant"
         case "reshape":
             yield from _reshape_obstacles(types[main.args[0]], types[main])
+        case "concatenate":
+            yield from _join_obstacles(composite, types, config)
         case _:
             pass
 
@@ -149,6 +152,26 @@ def _reshape_obstacles(before: Type, after: Type) -> Iterator[str]:
     plain = old[:2] == new[:2] and math.prod(old[2:]) == math.prod(new[2:]) == 1
     if not plain:
         yield f"{old} to {new} moves elements between channels and positions"
+
+
+def _join_obstacles(
+    composite: Composite, types: Mapping[Expr, Type], config: AccelConfig
+) -> Iterator[str]:
+    parts = composite.data
+    shapes = [type_.static_shape for part in parts if isinstance(type_ := types[part], TensorType)]
+    if not isinstance(composite.main.attrs, AxisAttrs) or len(shapes) != len(parts):
+        return
+    axis = composite.main.attrs.axis
+    if axis not in (1, 1 - len(shapes[0])):
+        yield f"tiles are joined along channels, not along axis {axis}"
+    if shapes[0][0] > config.batch:
+        yield f"channels of {shapes[0][0]} samples in tiles of {config.batch} lie apart"
+    if any(shape[1] % config.block_out for shape in shapes[:-1]):
+        yield f"a part ends within a tile of {config.block_out} channels"
+    if config.block_in != config.block_out:
+        yield "layers read tiles of other channels than they write (block_in is not block_out)"
+    if any(isinstance(part, Constant) for part in parts) or len(set(parts)) < len(parts):
+        yield "a part is a constant, or stands twice in it"
 
 
 def _constant(expr: Expr) -> Array | None:

@@ -11,7 +11,12 @@ from codesign.compiler.backends.accel.emit import emit
 from codesign.compiler.backends.accel.fit import shortage, shortage_text
 from codesign.compiler.backends.accel.layer import GemmLayer, Layer, TileTensor
 from codesign.compiler.backends.accel.lower import is_depthwise, lower
-from codesign.compiler.backends.accel.match import Composite, match_composites, operator_name
+from codesign.compiler.backends.accel.match import (
+    MOVES_NOTHING,
+    Composite,
+    match_composites,
+    operator_name,
+)
 from codesign.compiler.backends.accel.obstacle import obstacle
 from codesign.compiler.backends.accel.search import Clock
 from codesign.compiler.backends.accel.tile import candidates
@@ -46,7 +51,7 @@ def compile_accel(
     calls = tuple(node for node in post_order(*results) if isinstance(node, Call))
     composites = match_composites(calls, use_counts(*results), residuals=takes_residuals(config))
     _refuse_obstacles(calls, composites, types, config)
-    plan = _Plan(config, types)
+    plan = _Plan(config, types, joins=_joins(composites, types, config))
     layers = [
         layer
         for composite in composites
@@ -69,8 +74,8 @@ def takes_residuals(config: AccelConfig) -> bool:
 
 
 def unit_of(composite: Composite, config: AccelConfig) -> str:
-    """Return which unit runs a composite without obstacles: gemm, vector, or none (a reshape)."""
-    if operator_name(composite.main) == "reshape":
+    """Return which unit runs a composite without obstacles: gemm, vector, or none (no work)."""
+    if operator_name(composite.main) in MOVES_NOTHING:
         return "none"
     return "gemm" if runs_on_gemm(composite, config) else "vector"
 
@@ -90,7 +95,7 @@ def runs_on_gemm(composite: Composite, config: AccelConfig) -> bool:
 def why_not(composite: Composite, types: Mapping[Expr, Type], config: AccelConfig) -> str | None:
     """Return why the accelerator cannot run a composite, in one sentence; None where it can."""
     reason = obstacle(composite, types, config)
-    if reason is not None or operator_name(composite.main) == "reshape":
+    if reason is not None or operator_name(composite.main) in MOVES_NOTHING:
         return reason
     plan = _Plan(config, types, apart=True)
     layer = plan.trial(composite)
@@ -133,7 +138,9 @@ def _refuse_obstacles(
 class _Plan:
     """Places of tensors in the activation segment, and which expression each is.
 
-    `apart`: operands need not have been placed before; for trials.
+    `joins` says of which tensor an expression is a part, and from which channel tile on; `parts`
+    says the same of placements by their name. `apart`: operands need not have been placed before;
+    for trials.
     """
 
     config: AccelConfig
@@ -143,12 +150,18 @@ class _Plan:
     names: set[str] = field(default_factory=set)
     size: int = 0
     apart: bool = False
+    joins: Mapping[Expr, tuple[Call, int]] = field(default_factory=dict)
+    parts: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def add(self, composite: Composite, from_host: set[Var]) -> list[Layer]:
         """Place a composite's result and return its layer; a reshape has none."""
         name = self._unique(_name(composite))
         if operator_name(composite.main) == "reshape":
             self._alias(composite)
+            return []
+        if operator_name(composite.main) == "concatenate":
+            for part in composite.data:
+                self._source(part, Memory.OUT)
             return []
         memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
         result = self._place(composite.root, name, Memory.OUT)
@@ -283,22 +296,36 @@ class _Plan:
         fill: int = 0,
     ) -> Placement:
         config = self.config
+        part = self.joins.get(expr) if patches is None else None
+        address = self.size // config.bus_bytes
+        if part is not None:
+            address = self._address_in(*part, name, memory)
         place = Placement(
             name=name,
             shape=self._shape(expr),
             segment=ACTIVATIONS,
-            address=self.size // config.bus_bytes,
+            address=address,
             batch=config.batch,
             block=config.block_in if memory is Memory.INP else config.block_out,
             tile_bytes=config.dram_tile_bytes(memory),
             fill=fill,
             patches=patches,
         )
-        alignment = max(_ALIGNMENT, place.tile_bytes)
-        self.size += -(-place.bytes // alignment) * alignment
+        if part is None:
+            alignment = max(_ALIGNMENT, place.tile_bytes)
+            self.size += -(-place.bytes // alignment) * alignment
         self.placements.append(place)
         self.by_key[expr, place.block, patches] = place
         return place
+
+    def _address_in(self, whole: Call, channel: int, name: str, memory: Memory) -> int:
+        """Return the first beat of a part of a joined tensor, which gets its place first."""
+        found = self.by_key.get((whole, self.config.block_out, None))
+        if found is None:
+            found = self._place(whole, self._unique("joined"), Memory.OUT)
+        self.parts[name] = found.name, channel
+        _, _, h, w = found.tiles
+        return found.address + channel * h * w * self.config.beats(memory)
 
     def _alias(self, composite: Composite) -> None:
         source = composite.main.args[0]
@@ -314,11 +341,14 @@ class _Plan:
     def _view(self, place: Placement) -> TileTensor:
         _, c, h, w = place.tiles
         beats = place.tile_bytes // self.config.bus_bytes
+        whole, channel = self.parts.get(place.name, (None, 0))
         return TileTensor(
             name=place.name,
             tiles=place.tiles,
             strides=(c * h * w, h * w, w),
             base=place.address // beats,
+            whole=whole,
+            first_channel=channel,
         )
 
     def _shape(self, expr: Expr) -> tuple[int, ...]:
@@ -334,6 +364,25 @@ class _Plan:
             candidate = f"{name}.{count}"
         self.names.add(candidate)
         return candidate
+
+
+def _joins(
+    composites: tuple[Composite, ...], types: Mapping[Expr, Type], config: AccelConfig
+) -> dict[Expr, tuple[Call, int]]:
+    """Return of which joined tensor an expression is a part, and from which channel tile on."""
+    found: dict[Expr, tuple[Call, int]] = {}
+    for composite in composites:
+        if operator_name(composite.main) != "concatenate":
+            continue
+        channel = 0
+        for part in composite.data:
+            if part in found:
+                raise CodesignError.of("a tensor is a part of two joined ones")
+            found[part] = composite.main, channel
+            type_ = types[part]
+            if isinstance(type_, TensorType):
+                channel += -(-type_.static_shape[1] // config.block_out)
+    return found
 
 
 def _name(composite: Composite) -> str:

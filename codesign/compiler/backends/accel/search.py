@@ -130,7 +130,7 @@ def _program(steps: list[_Step], config: AccelConfig) -> Program:
 def _links(steps: list[_Step]) -> tuple[bool, ...]:
     """Return which operands of each layer the layer before has written."""
     return tuple(
-        source.name == before.result.name
+        source.space == before.result.space
         for (before, _), (layer, _) in pairwise(steps)
         for source in _sources(layer)
     )
@@ -148,7 +148,10 @@ def _sources(layer: Layer) -> tuple[TileTensor, ...]:
 
 def _shape(layer: Layer) -> Hashable:
     """Return all of a layer that its time depends on."""
-    tensors = tuple(replace(each, name="", base=0) for each in (*_sources(layer), layer.result))
+    tensors = tuple(
+        replace(each, name="", base=0, whole=None, first_channel=0)
+        for each in (*_sources(layer), layer.result)
+    )
     common = type(layer).__name__, tensors, layer.epilogue.table is not None
     match layer:
         case GemmLayer():
