@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def relay_treelstm() -> Measurement:
             session = Session(compile_module(module, target="cpu"))
             inputs = [{**tree, "words": each} for tree, each in zip(trees, words, strict=True)]
             run_all = partial(_run_all, session, inputs)
-            _require_equal(name, np.stack([each["output"] for each in run_all()]), torch)
+            require_equal(name, np.stack([each["output"] for each in run_all()]), torch)
             found = in_turns(timed(run_all), partial(torch.seconds, name))
             CONSOLE.print(
                 f"{name}: {1e3 * found.ours_s / len(judged):.3f} ms a tree, PyTorch "
@@ -72,7 +72,7 @@ def relay_rnn() -> Measurement:
     with _torch() as torch:
         for name, (module, inputs, rivals) in _recurrent_cases().items():
             session = Session(compile_module(module, target="cpu"))
-            _require_equal(name, session.run(inputs)["output"], torch)
+            require_equal(name, session.run(inputs)["output"], torch)
             speedups = []
             for rival in rivals:
                 theirs = onnxruntime_session(FOLDER / f"{rival}.onnx")
@@ -115,7 +115,13 @@ def _torch() -> Iterator[TorchPeer]:
         peer.close()
 
 
-def _require_equal(name: str, found: Array, torch: TorchPeer) -> None:
+class _HasAnswers(Protocol):
+    def answers(self, name: str) -> Array:
+        """Return what the peer gives for a network's inputs."""
+
+
+def require_equal(name: str, found: Array, torch: _HasAnswers) -> None:
+    """Refuse answers that differ from PyTorch's by more than `TOLERANCE` of the greatest one."""
     expected = torch.answers(name).reshape(found.shape)
     error = float(np.abs(found - expected).max() / np.abs(expected).max())
     CONSOLE.print(f"{name}: differs from PyTorch by {error:.1e}")
