@@ -56,7 +56,13 @@ from codesign.ir.relay.expr import (
 )
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.rename import Names
-from codesign.ir.relay.type_algebra import match_types, parts, substitute_type, type_leaves
+from codesign.ir.relay.type_algebra import (
+    map_lengths,
+    match_types,
+    parts,
+    substitute_type,
+    type_leaves,
+)
 from codesign.ir.relay.types import UNKNOWN, FuncType, Hole, TensorType, Type, TypeVar
 from codesign.ir.relay.visit import free_variables
 
@@ -116,7 +122,8 @@ class Evaluator:
         if var.annotation is None or not _is_checked(var.annotation):
             return value
         atom = yield self._residual.atom(value, block)
-        checked = Var(var.name, substitute_type(var.annotation, types), var.span)
+        loose = map_lengths(substitute_type(var.annotation, types), lambda _: UNKNOWN)
+        checked = Var(var.name, loose, var.span)
         block.lines.append((checked, atom))
         return of_atom(checked)
 
