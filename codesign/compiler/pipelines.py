@@ -34,6 +34,7 @@ from codesign.compiler.passes.fold_scale_axis import FoldScaleAxis
 from codesign.compiler.passes.fuse_ops import FuseOps
 from codesign.compiler.passes.inline import Inline
 from codesign.compiler.passes.lambda_lift import LambdaLift
+from codesign.compiler.passes.lazy_gradient_init import LazyGradientInit
 from codesign.compiler.passes.partial_evaluate import PartialEvaluate
 from codesign.compiler.passes.remove_standalone_reshapes import RemoveStandaloneReshapes
 from codesign.compiler.passes.remove_unused_functions import RemoveUnusedFunctions
@@ -76,6 +77,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             SimplifyInference,
             ToMixedPrecision,
             RemoveUnusedFunctions,
+            LazyGradientInit,
             UnCPS,
             ToCPS,
             Defunctionalize,
