@@ -14,7 +14,6 @@ from codesign.compiler.gradient import gradient
 from codesign.compiler.interpreter import Interpreter
 from codesign.compiler.pipelines import LEVELS, optimize
 from codesign.compiler.values import DataValue
-from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.relay.module import Module
 from host_runtime.native import NativeFunction
@@ -29,9 +28,7 @@ from tests.support.gradient_cases import (
 from tests.support.gradient_programs import PROGRAMS, module_of
 
 QUICK = ("closures in data", "a cell in a loop", "recursive network")
-REFUSED = ("unknown lengths",)
-"""Native code collapses no sum to a shape that is known at run time only."""
-REST = tuple(name for name in PROGRAMS if name not in (*QUICK, *REFUSED))
+REST = tuple(name for name in PROGRAMS if name not in QUICK)
 
 
 def _leaves(value: object) -> Iterator[Array]:
@@ -64,13 +61,6 @@ def test_native_gradient_is_the_interpreters(name: str) -> None:
     _check(name, 1)
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_native_code_does_not_know_is_named(name: str) -> None:
-    module = gradient("main", module_of(PROGRAMS[name].text), name="main")
-    with pytest.raises(CodesignError, match="collapse_sum_like is not compiled for shapes"):
-        compile_native(module, infer_types(module))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REST)
 def test_native_gradient_of_every_program(name: str) -> None:
@@ -78,7 +68,7 @@ def test_native_gradient_of_every_program(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", (*QUICK, *REST))
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_native_gradient_of_the_gradient_of_every_program(name: str) -> None:
     _check(name, 2)
 
