@@ -12,6 +12,7 @@ from codesign.ir.control.program import Operator, Value
 from codesign.ir.relay.expr import Attrs
 from codesign.ir.relay.types import TensorType
 from codesign.ops.axis import AxisAttrs
+from codesign.ops.expand_dims import ExpandDimsAttrs
 from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
 from codesign.ops.reduce import ArgReduceAttrs, ReduceAttrs
 from codesign.ops.transpose import TransposeAttrs
@@ -20,7 +21,9 @@ from codesign.ops.transpose import TransposeAttrs
 def simpler(operator: Operator) -> tuple[Operator, ...]:
     """Return operators that together do what one does on shapes that are not known."""
     match operator.operator, operator.attrs:
-        case (("nn.softmax" | "nn.log_softmax"), AxisAttrs(axis=axis)):
+        case "stack", AxisAttrs(axis=axis):
+            return _stack(operator, axis)
+        case (("nn.softmax" | "nn.log_softmax" | "nn.fast_softmax"), AxisAttrs(axis=axis)):
             return _softmax(operator, axis)
         case "mean", ReduceAttrs() as attrs:
             return _mean(operator, attrs)
@@ -54,13 +57,28 @@ def _softmax(operator: Operator, axis: int) -> tuple[Operator, ...]:
         _call(operator, "exp", (shifted,), power, None),
         _call(operator, "sum", (power,), total, over),
     )
-    if operator.operator == "nn.softmax":
+    if operator.operator != "nn.log_softmax":
         return (*begin, _call(operator, "divide", (power, total), result, None))
     return (
         *begin,
         _call(operator, "log", (total,), last, None),
         _call(operator, "subtract", (shifted, last), result, None),
     )
+
+
+def _stack(operator: Operator, axis: int) -> tuple[Operator, ...]:
+    steps: list[Operator] = []
+    pieces = []
+    for number, value in enumerate(operator.inputs):
+        assert value.tensor is not None, "operands are tensors"
+        shape = value.tensor.shape
+        place = axis % (len(shape) + 1)
+        one = TensorType((*shape[:place], 1, *shape[place:]), value.tensor.dtype)
+        pieces.append(Value(f"{value.name}.piece{number}", one))
+        attrs = ExpandDimsAttrs(axis=place)
+        steps.append(_call(operator, "expand_dims", (value,), pieces[-1], attrs))
+    whole = AxisAttrs(axis=place)
+    return (*steps, _call(operator, "concatenate", tuple(pieces), operator.results[0], whole))
 
 
 def _mean(operator: Operator, attrs: ReduceAttrs) -> tuple[Operator, ...]:

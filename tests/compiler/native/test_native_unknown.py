@@ -63,6 +63,23 @@ PROGRAMS = {
     "broadcast_to": ("%x: Tensor[(?, 1), float32]", "broadcast_to(%x, shape=[3, 5])",
                      [(A[:, :1],), (A[:1, :1],)]),
     "pad": (X, "nn.pad(%x, pad_width=[[1, 2], [0, -1]], pad_value=3.0)", [(A,), (WIDE,)]),
+    "again": (X, "(reverse(%x, axis=0), repeat(%x, repeats=3, axis=1), tile(%x, reps=[2, 1, 3]))",
+              [(A,), (NONE,)]),
+    "stack": (f"{X}, {Y}", "(stack((%x, %y), axis=1), stack((%x, %y), axis=-1))", [(A, A + 1)]),
+    "shape_of": (X, 'shape_of(%x, dtype="int32")', [(A,), (NONE,)]),
+    "collapse": (f"{X}, {Y}", "collapse_sum_like(%x, %y)",
+                 [(A, A[:1]), (A, A[:, :1]), (A, A), (A, A[:1, :1])]),
+    "collapse more": (f"%x: Tensor[(?, ?, 4), float32], {Y}", "collapse_sum_like(%x, %y)",
+                      [(np.stack([A, A + 1]), A[:1])]),
+    "collapse to": (X, "collapse_sum_to(%x, shape=[1, 4])", [(A,)]),
+    "told shape": (f"{X}, %s: Tensor[(2,), int64]", "dyn.reshape(%x, %s)",
+                   [(A, np.array([6, 2])), (A, np.array([-1, 2])), (NONE, np.array([0, 7]))]),
+    "told rows": (f"{X}, %s: Tensor[(3,), int32]", "dyn.broadcast_to(%x, %s)",
+                  [(A, np.array([2, 3, 4], np.int32)), (A[:1], np.array([2, 5, 4], np.int32))]),
+    "told number": ("%v: float32, %s: Tensor[(2,), int64]",
+                    '(dyn.full(%v, %s), dyn.ones(%s, dtype="bool"), '
+                    'dyn.zeros(%s, dtype="float16"))',
+                    [(np.asarray(2.5, np.float32), np.array([2, 3]))]),
     "one_hot": ("%x: Tensor[(?,), int32]", "one_hot(%x, 2f, -1f, depth=4, axis=-1)",
                 [(np.array([0, 3, 9, -1], np.int32),)]),
     "truth": (X, "if (True) { %x < 1f } else { %x < 2f }", [(A,)]),
@@ -122,6 +139,12 @@ MISFITS = {
                (INTEGERS, INTEGERS * 0)),
     "squeeze": (X, "squeeze(%x, axis=[1])", (A,)),
     "reshape": (X, "reshape(%x, shape=[5, -1])", (A,)),
+    "told shape": (f"{X}, %s: Tensor[(2,), int64]", "dyn.reshape(%x, %s)", (A, np.array([-1, -1]))),
+    "told rows": (f"{X}, %s: Tensor[(2,), int64]", "dyn.broadcast_to(%x, %s)",
+                  (A, np.array([4, 4]))),
+    "told number": ("%s: Tensor[(2,), int64]", "dyn.full(1f, %s)", (np.array([2, -1]),)),
+    "collapse": (f"{X}, {Y}", "collapse_sum_like(%x, %y)", (A, A[:2])),
+    "stack": (f"{X}, {Y}", "stack((%x, %y), axis=0)", (A, A[:2])),
     "split": (X, "split(%x, indices_or_sections=2, axis=0)", (A,)),
     "max": (X, "max(%x, axis=[0])", (NONE,)),
     "mean": (X, "mean(%x, axis=[0])", (NONE,)),
@@ -160,8 +183,16 @@ def test_a_tensor_grows_in_a_recursion(turns: int) -> None:
     assert function.live_objects == 0
 
 
+@pytest.mark.parametrize("shape", [(1 << 33, 1 << 33), (1 << 40, 1)])
+def test_lengths_beyond_all_memory_are_an_error(shape: tuple[int, int]) -> None:
+    function = native_module(module_of("def @main(%s: Tensor[(2,), int64]) { dyn.full(1f, %s) }"))
+    with pytest.raises(CodesignError, match="memory"):
+        function(np.array(shape))
+    assert function(np.array([1, 2])).tolist() == [[1.0, 1.0]]
+
+
 def test_what_has_no_kernel_is_refused_by_name() -> None:
-    module = module_of(f"def @main({X}, {Y}) {{ collapse_sum_like(%x, %y) }}")
-    message = "collapse_sum_like is not compiled for shapes that are not known"
-    with pytest.raises(CodesignError, match=message):
+    module = module_of(f"def @main({X}) {{ nn.pad(%x, pad_width=[[1, 1], [0, 0]], "
+                       'pad_mode="edge") }')  # fmt: skip
+    with pytest.raises(CodesignError, match=r"nn\.pad is not compiled for shapes"):
         native_module(module)

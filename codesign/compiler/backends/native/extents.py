@@ -10,6 +10,7 @@ from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.ir.control.program import Operator
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.broadcast_to import BroadcastToAttrs
+from codesign.ops.collapse_sum import CollapseSumAttrs
 from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
 from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
@@ -73,10 +74,17 @@ class ShapeWriter:
                 return _reduced(first, over)
             case "cpu.count", _:
                 return ()
+            case "shape_of", _:
+                return (str(len(first)),)
+            case "collapse_sum_to", CollapseSumAttrs(shape=shape):
+                return tuple(map(str, shape))
+            case "collapse_sum_like", _:
+                return operands[1]
             case "reshape", ReshapeAttrs(shape=shape):
                 return self._reshape(first, shape)
             case "broadcast_to", BroadcastToAttrs(shape=shape):
-                return self._broadcast_to(first, tuple(map(str, shape)))
+                what = "broadcast_to has operands that do not broadcast"
+                return self._broadcast_to(first, tuple(map(str, shape)), what)
             case "nn.pad", PadAttrs(pad_width=widths):
                 return self._pad(first, widths)
             case "nn.bias_add", BiasAddAttrs(axis=axis):
@@ -90,7 +98,8 @@ class ShapeWriter:
             case "reshape_like", ReshapeLikeAttrs() as like:
                 return self._reshape_like(first, operands[1], like)
             case "broadcast_to_like", _:
-                return self._broadcast_to(first, operands[1])
+                what = "broadcast_to_like cannot reach the shape"
+                return self._broadcast_to(first, operands[1], what)
             case "one_hot", OneHotAttrs(depth=depth, axis=axis):
                 axis %= len(first) + 1
                 return (*first[:axis], str(depth), *first[axis:])
@@ -135,8 +144,7 @@ class ShapeWriter:
         self.require(good, f"{name} has operands that do not broadcast")
         return text.op(f"select i1 {is_one}, i64 {other}, i64 {one}")
 
-    def _broadcast_to(self, data: Extents, like: Extents) -> Extents:
-        what = "broadcast_to_like cannot reach the shape"
+    def _broadcast_to(self, data: Extents, like: Extents, what: str) -> Extents:
         for one, other in zip(data, like[len(like) - len(data) :], strict=True):
             if one not in ("1", other):
                 same = self.text.op(f"icmp eq i64 {one}, {other}")

@@ -34,6 +34,7 @@ from codesign.ops.nn.pad import PadAttrs
 _SAME: Final[Mapping[str, str]] = {
     "cast_like": "cast",
     "broadcast_to_like": "broadcast_to",
+    "dyn.broadcast_to": "broadcast_to",
     "cpu.max": "max",
 }
 """Operators that compute what another one's rule says."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from codesign.compiler.backends.llvm.arithmetic import Arithmetic, memory_type
+from codesign.compiler.backends.llvm.arithmetic import Arithmetic, literal_text, memory_type
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.compiler.backends.native.extents import COPYING, Extents, ShapeWriter
-from codesign.compiler.backends.native.pieces import copy_ranges, slice_ranges, split_ranges
+from codesign.compiler.backends.native.lengths import FILLING, TOLD, collapsed, told_extents
+from codesign.compiler.backends.native.pieces import VIEWING, views
 from codesign.compiler.backends.native.tensors import TensorWriter, tensor_type
 from codesign.compiler.backends.native.unknown import UnknownKernels, has_rule
+from codesign.compiler.backends.native.views import copy_view, element_at, sum_view
 from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import DType
 from codesign.ir.control.program import Operator, Site
@@ -23,8 +25,17 @@ from codesign.ir.relay.types import UNKNOWN, TensorType
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.reduce import ReduceAttrs
 
-_BY_HAND: Final = frozenset({"concatenate", "split", "strided_slice", "cpu.count"})
+_BY_HAND: Final = frozenset(
+    {
+        *("concatenate", "cpu.count", "shape_of", "collapse_sum_to", "collapse_sum_like"),
+        *VIEWING,
+        *TOLD,
+    }
+)
 """Operators that are written here and have no kernel."""
+
+_MOST_ELEMENTS: Final = literal_text(1 << 48, DType.FLOAT64)
+"""Elements that no tensor has; products of extents below it do not wrap around."""
 
 
 @final
@@ -84,23 +95,38 @@ class UnknownCalls:
             )
         shapes = [self.extents(name, t) for name, t in zip(operands, types, strict=True)]
         shape = ShapeWriter(text, lambda good, what: self._fail_unless(good, what, operator))
-        if operator.operator in ("split", "strided_slice"):
+        if operator.operator in VIEWING:
             source = self._tensors.data(operands[0], types[0])
-            return self._pieces(operator, source, shapes[0], shape)
-        found = shape.result(operator, shapes)
+            return self._views(operator, source, shapes[0], shape)
+        if operator.operator in TOLD:
+            told = self._tensors.data(operands[-1], types[-1])
+            rank, first = len(result_type.shape), shapes[0] if len(shapes) > 1 else ()
+            dtype = types[-1].dtype
+            found = told_extents(operator.operator, first, told, dtype, rank, shape)
+        else:
+            found = shape.result(operator, shapes)
         total = shape.product(found)
         self._demand(operator, operands, shapes, shape)
         result = self.new(result_type, found)
         offset = data_offset(len(found))
         out = text.op(f"getelementptr i8, ptr {result}, i64 {offset}")
         data = [self._tensors.data(n, t) for n, t in zip(operands, types, strict=True)]
-        if operator.operator in COPYING:
+        if operator.operator in COPYING or operator.operator == "dyn.reshape":
             self._copy(out, data[0], total, result_type)
         elif operator.operator == "concatenate":
             self._concatenate(operator, out, data, shapes, shape)
         elif operator.operator == "cpu.count":
             self._count(operator, out, shapes[0], shape)
+        elif operator.operator == "shape_of":
+            self._shape_of(out, shapes[0], result_type.dtype)
+        elif operator.operator in FILLING:
+            self._fill(operator, out, data, total, result_type.dtype)
+        elif operator.operator in ("collapse_sum_to", "collapse_sum_like"):
+            outer, inner = collapsed(operator.operator, shapes[0], found, shape)
+            sum_view(text, out, data[0], outer, inner, result_type.dtype)
         else:
+            if operator.operator == "dyn.broadcast_to":
+                types, data, shapes = types[:1], data[:1], shapes[:1]
             kernel = self._kernels.kernel(operator, tuple(types), result_type)
             numbers = [total, *found, *(each for extents in shapes for each in extents)]
             pointers = ", ".join(f"ptr {each}" for each in (out, *data))
@@ -113,22 +139,41 @@ class UnknownCalls:
     def _is_known(self, operator: Operator) -> bool:
         return operator.operator in COPYING | _BY_HAND or has_rule(operator)
 
-    def _pieces(
+    def _views(
         self, operator: Operator, data: str, extents: Extents, shape: ShapeWriter
     ) -> tuple[str, ...]:
-        """Copy what a split or a slice takes of a tensor into new ones."""
-        if operator.operator == "split":
-            ranges = split_ranges(operator, extents, shape)
-        else:
-            ranges = (slice_ranges(operator, extents, shape),)
+        """Copy what an operator reads of a tensor into new ones."""
         made = []
-        for result, cut in zip(operator.results, ranges, strict=True):
+        for result, (found, view) in zip(
+            operator.results, views(operator, extents, shape), strict=True
+        ):
             type_ = tensor_type(result)
-            lengths = tuple(each.length for each in cut)
-            made.append(self.new(type_, lengths))
-            target = self._tensors.data(made[-1], type_)
-            copy_ranges(self._text, target, data, extents, cut, type_.dtype)
+            made.append(self.new(type_, found))
+            copy_view(self._text, self._tensors.data(made[-1], type_), data, view, type_.dtype)
         return tuple(made)
+
+    def _shape_of(self, out: str, extents: Extents, dtype: DType) -> None:
+        kind = memory_type(dtype)
+        for axis, extent in enumerate(extents):
+            value = Arithmetic(self._text).converted(extent, DType.INT64, dtype)
+            place = element_at(self._text, kind, out, str(axis))
+            self._text.do(f"store {kind} {value}, ptr {place}")
+
+    def _fill(
+        self, operator: Operator, out: str, data: Sequence[str], total: str, dtype: DType
+    ) -> None:
+        """Store one number everywhere: the first operand, or what the operator's name says."""
+        kind = memory_type(dtype)
+        if operator.operator == "dyn.full":
+            value = self._text.op(f"load {kind}, ptr {data[0]}")
+        elif dtype is DType.BOOL:
+            value = str(int(operator.operator == "dyn.ones"))
+        else:
+            value = literal_text(int(operator.operator == "dyn.ones"), dtype)
+        self._text.extents[-1] = total
+        with self._text.loop(-1) as (index, _):
+            place = element_at(self._text, kind, out, index)
+            self._text.do(f"store {kind} {value}, ptr {place}")
 
     def _count(self, operator: Operator, out: str, extents: Extents, shape: ShapeWriter) -> None:
         """Store the number of elements that each place of a reduction's result comes from."""
@@ -149,9 +194,13 @@ class UnknownCalls:
         """Write a new tensor with its extents."""
         text = self._text
         rank = len(extents)
-        total = "1"
+        total, estimate = "1", "1.0"
         for extent in extents:
             total = text.op(f"mul i64 {total}, {extent}")
+            wide = text.op(f"uitofp i64 {extent} to double")
+            estimate = text.op(f"fmul double {estimate}, {wide}")
+        fits = text.op(f"fcmp olt double {estimate}, {_MOST_ELEMENTS}")
+        self._require(fits, Site("a tensor would have more elements than memory holds"))
         size = text.op(f"mul i64 {total}, {type_.dtype.size_bytes}")
         if rank == 0:
             room = data_offset(0) + type_.dtype.size_bytes
