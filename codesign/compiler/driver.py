@@ -11,7 +11,7 @@ from codesign.accel.config import AccelConfig
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.accel.match import operator_name
 from codesign.compiler.backends.accel.region import compile_accel
-from codesign.compiler.backends.accel.search import Clock
+from codesign.compiler.backends.accel.search import Tuning
 from codesign.compiler.backends.gpu.compile import compile_gpu
 from codesign.compiler.backends.gpu.device import DeviceModel, device_named
 from codesign.compiler.backends.llvm.cpu import compile_cpu
@@ -59,7 +59,7 @@ def compile(  # noqa: A001  (the verb that users look for)
     dump: Path | None = None,
     outputs: tuple[str, ...] | None = None,
     architecture: str = "sm_80",
-    clock: Clock | None = None,
+    tuning: Tuning | None = None,
 ) -> Executable:
     """Compile a network for the host, for a GPU, or for the accelerator of a configuration.
 
@@ -68,8 +68,8 @@ def compile(  # noqa: A001  (the verb that users look for)
     `simplify-inference,fold-constant(max_elements=100)`; `verify` checks the module after each, and
     `dump` is a folder that gets it.
     `architecture` is a GPU's, by LLVM's name; code for it runs on it and on what is newer.
-    `clock` times programs for the accelerator, so that tile sizes are searched by their cycles
-    (`codesign.sim.cycle.program_cycles`); without one an estimate chooses them.
+    `tuning` times programs for the accelerator, so that tile sizes are searched by their cycles
+    (`Tuning(codesign.sim.cycle.program_cycles)`); without it an estimate chooses them.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def compile(  # noqa: A001  (the verb that users look for)
     one_layer = machine.block_in != machine.block_out
     parts = split(results, types, assignment, one_layer=one_layer)
     values = _Values.of(main, results, parts)
-    steps = tuple(_step(part, values, machine, clock) for part in parts)
+    steps = tuple(_step(part, values, machine, tuning) for part in parts)
     return Executable(
         inputs=_inputs(main, types),
         outputs=_outputs(results, types, outputs),
@@ -252,14 +252,14 @@ def _fresh(stem: str, taken: set[str]) -> str:
     return name
 
 
-def _step(part: Part, values: _Values, config: AccelConfig, clock: Clock | None) -> Step:
+def _step(part: Part, values: _Values, config: AccelConfig, tuning: Tuning | None) -> Step:
     types = infer_types(Module({"main": part.function}))
     inputs = tuple(values.names[each] for each in part.inputs)
     outputs = tuple(values.names[each] for each in part.outputs)
     if part.side == "cpu":
         kernel = compile_cpu(part.function, types)
         return CpuStep(name=part.name, kernel=kernel, inputs=inputs, outputs=outputs)
-    program: AccelKernel = compile_accel(part.function, types, config, clock)
+    program: AccelKernel = compile_accel(part.function, types, config, tuning)
     return AccelStep(name=part.name, kernel=program, inputs=inputs, outputs=outputs)
 
 

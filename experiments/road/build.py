@@ -8,6 +8,7 @@ from typing import final
 
 from codesign.accel.config import AccelConfig
 from codesign.compiler import driver
+from codesign.compiler.backends.accel.search import Tuning
 from codesign.compiler.pipelines import optimize
 from codesign.compiler.quantization import Quantized, Sample, quantize
 from codesign.dtypes import Array
@@ -90,7 +91,7 @@ def compile_accel(
         target="accel",
         config=config,
         outputs=_outputs(subject),
-        clock=program_cycles,
+        tuning=Tuning(program_cycles),
     )
 
 

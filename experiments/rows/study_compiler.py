@@ -16,6 +16,7 @@ from codesign.accel.presets import preset
 from codesign.compiler import driver
 from codesign.compiler.analysis.infer_types import infer_expression, infer_types
 from codesign.compiler.backends.accel.region import compile_accel
+from codesign.compiler.backends.accel.search import Tuning
 from codesign.compiler.partition.graph import replaced
 from codesign.compiler.pipelines import optimize
 from codesign.diagnostics import OnnxNode
@@ -83,16 +84,16 @@ def study_r18_layers() -> Measurement:
 def study_tile_time() -> Measurement:
     """Return the seconds that ResNet-18 takes to compile for a configuration never seen before."""
     module, small = _network("resnet18"), _network(WARM_UP)
-    driver.compile(small, target="accel", config=REAL, clock=program_cycles)
+    driver.compile(small, target="accel", config=REAL, tuning=Tuning(program_cycles))
     CONSOLE.print(f"the simulator is loaded; compiling for {NEW.digest[:12]}")
     started = time.perf_counter()
-    driver.compile(module, target="accel", config=NEW, clock=program_cycles)
+    driver.compile(module, target="accel", config=NEW, tuning=Tuning(program_cycles))
     return Measurement(value=time.perf_counter() - started, unit="s", digits=1)
 
 
 def _whole(name: str) -> Measurement:
     module = _network(name)
-    executable = driver.compile(module, target="accel", config=REAL, clock=program_cycles)
+    executable = driver.compile(module, target="accel", config=REAL, tuning=Tuning(program_cycles))
     kernel = _only_kernel(executable)
     result = _run(kernel, REAL)
     _print_layers(kernel, result, {_title(each.call): each for each in needs(module)})
@@ -121,7 +122,7 @@ def _network(name: str) -> Module:
 
 
 def _region(function: Function, config: AccelConfig) -> AccelKernel:
-    return compile_accel(function, infer_expression(function), config, program_cycles)
+    return compile_accel(function, infer_expression(function), config, Tuning(program_cycles))
 
 
 def _only_kernel(executable: Executable) -> AccelKernel:

@@ -4,7 +4,8 @@ A case of `study-random` is right where the result equals NumPy bit for bit, or 
 refused with its name, the memory, the bytes needed and present, and the smallest that works.
 A case of `study-monotone` is one layer on a configuration and on one with more of a single thing:
 twice a memory, twice the bandwidth, or half the latency. It is wrong where the program chosen for
-more takes more cycles.
+more takes more cycles. Both are compiled with one tuning, the lesser first, as a sweep does: what
+was best for less is among what is tried for more.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from codesign.accel.config import AccelConfig
+from codesign.compiler.backends.accel.search import Tuning
 from codesign.diagnostics import CodesignError
 from codesign.ir.relay.expr import Expr, Var
 from codesign.sim.cycle import program_cycles
@@ -35,7 +37,7 @@ def study_random(count: int = RANDOM_LAYERS) -> Measurement:
     """Count the random layers that are neither equal to NumPy nor refused with the facts."""
     verdicts: Counter[Verdict] = Counter()
     for seed in range(count):
-        verdict, message = judged(seed, program_cycles)
+        verdict, message = judged(seed, Tuning(program_cycles))
         verdicts[verdict] += 1
         if verdict is Verdict.WRONG:
             CONSOLE.print(f"seed {seed}: {message}", markup=False)
@@ -68,10 +70,11 @@ def _cases(count: int) -> Iterator[tuple[str, int, int]]:
         params, body = _layer(rng)
         for knob, more in _grown(config):
             try:
-                less_cycles = _cycles(params, body, config)
+                tuning = Tuning(program_cycles)
+                less_cycles = _cycles(params, body, config, tuning)
             except CodesignError:
                 break  # what does not fit the lesser has no time to compare with
-            yield f"seed {seed - 1}, {knob}", less_cycles, _cycles(params, body, more)
+            yield f"seed {seed - 1}, {knob}", less_cycles, _cycles(params, body, more, tuning)
             found += 1
             if found == count:
                 return
@@ -133,5 +136,5 @@ def _grown(config: AccelConfig) -> Iterator[tuple[str, AccelConfig]]:
         yield f"latency {latency} to {latency // 2}", config.with_dram(latency_cycles=latency // 2)
 
 
-def _cycles(params: tuple[Var, ...], body: Expr, config: AccelConfig) -> int:
-    return program_cycles(kernel_of(params, body, config, program_cycles).program, config)
+def _cycles(params: tuple[Var, ...], body: Expr, config: AccelConfig, tuning: Tuning) -> int:
+    return program_cycles(kernel_of(params, body, config, tuning).program, config)

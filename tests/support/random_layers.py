@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from codesign.accel.config import AccelConfig
-from codesign.compiler.backends.accel.search import Clock
+from codesign.compiler.backends.accel.search import Tuning
 from codesign.diagnostics import CodesignError
 from codesign.ir.relay.expr import Expr, Var
 from tests.support.regions import Maker, assert_same
@@ -30,13 +30,13 @@ class Verdict(StrEnum):
     WRONG = "wrong, or refused without the facts"
 
 
-def judged(seed: int, clock: Clock | None = None) -> tuple[Verdict, str]:
+def judged(seed: int, tuning: Tuning | None = None) -> tuple[Verdict, str]:
     """Return what becomes of the random layer of a seed, and the message where there is one."""
     rng = np.random.default_rng(seed)
     config = random_config(rng)
     params, body = random_layer(rng, Maker(rng))
     try:
-        assert_same(params, body, config, rng, must_vary=False, clock=clock)
+        assert_same(params, body, config, rng, must_vary=False, tuning=tuning)
     except CodesignError as error:
         return _refusal(str(error), config), str(error)
     except AssertionError as error:

@@ -10,7 +10,7 @@ from codesign.accel.config import AccelConfig
 from codesign.accel.presets import preset
 from codesign.compiler.analysis.infer_types import infer_expression
 from codesign.compiler.backends.accel.region import compile_accel
-from codesign.compiler.backends.accel.search import Clock
+from codesign.compiler.backends.accel.search import Tuning
 from codesign.compiler.partition.assign import assign
 from codesign.compiler.partition.split import split
 from codesign.dtypes import Array, DType
@@ -179,10 +179,10 @@ def meaning(results: tuple[Expr, ...], values: dict[Expr, Array]) -> tuple[Array
 
 
 def kernel_of(
-    params: tuple[Var, ...], body: Expr, config: AccelConfig, clock: Clock | None = None
+    params: tuple[Var, ...], body: Expr, config: AccelConfig, tuning: Tuning | None = None
 ) -> AccelKernel:
     types = infer_expression(Function(params, body))
-    return compile_accel(Function(params, body), types, config, clock)
+    return compile_accel(Function(params, body), types, config, tuning)
 
 
 def run_kernel(kernel: AccelKernel, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -210,7 +210,7 @@ def assert_same(
     rng: np.random.Generator,
     *,
     must_vary: bool = True,
-    clock: Clock | None = None,
+    tuning: Tuning | None = None,
 ) -> None:
     """Hold a region's kernel to NumPy, bit for bit; a result that does not vary tests nothing."""
     arrays = tuple(
@@ -219,9 +219,9 @@ def assert_same(
     results = body.fields if isinstance(body, Tuple) else (body,)
     values = dict(zip(params, arrays, strict=True))
     if config.block_in == config.block_out:
-        found = run_kernel(kernel_of(params, body, config, clock), arrays)
+        found = run_kernel(kernel_of(params, body, config, tuning), arrays)
     else:
-        found = run_parts(results, values, config, clock)
+        found = run_parts(results, values, config, tuning)
     for want, got in zip(meaning(results, values), found, strict=True):
         np.testing.assert_array_equal(got, want)
         assert not must_vary or want.size < 8 or np.unique(want).size > 2, (
@@ -233,7 +233,7 @@ def run_parts(
     results: tuple[Expr, ...],
     values: dict[Var, Array],
     config: AccelConfig,
-    clock: Clock | None = None,
+    tuning: Tuning | None = None,
 ) -> tuple[Array, ...]:
     """Run a graph in the steps that placement makes of it, the host's steps in NumPy."""
     types = infer_expression(Tuple(results))
@@ -243,7 +243,7 @@ def run_parts(
     for part in split(results, types, assignment, one_layer=one_layer):
         arrays = tuple(known[each] for each in part.inputs)
         if part.side == "accel":
-            kernel = kernel_of(part.function.params, part.function.body, config, clock)
+            kernel = kernel_of(part.function.params, part.function.body, config, tuning)
             found = run_kernel(kernel, arrays)
         else:
             body = part.function.body

@@ -20,7 +20,7 @@ from codesign.compiler.backends.accel.layer import (
     WindowLayer,
 )
 from codesign.compiler.backends.accel.layer_to_nodes import emit_layer
-from codesign.compiler.backends.accel.search import Clock, Search
+from codesign.compiler.backends.accel.search import Search, Tuning
 from codesign.compiler.backends.accel.synchronize import synchronize
 from codesign.diagnostics import CodesignError
 from codesign.ir.executable.accel_kernel import AccelKernel, LayerRecord
@@ -35,9 +35,9 @@ def emit(
     outputs: tuple[Placement, ...],
     tensors: tuple[Placement, ...],
     activation_bytes: int,
-    clock: Clock | None = None,
+    tuning: Tuning | None = None,
 ) -> AccelKernel:
-    """Return the kernel of layers whose tensors have been placed, tiled by `clock`'s cycles.
+    """Return the kernel of layers whose tensors have been placed, tiled as `tuning` finds best.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def emit(
     if misfits:
         errors = [refuse(layer, needs, config) for layer, needs in misfits]
         raise CodesignError(*(each for error in errors for each in error.diagnostics))
-    tilings = Search(config, clock).choose(layers)
+    tilings = Search(config, tuning).choose(layers)
     builder = Builder(config)
     bounds = [0]
     for layer, tiling in zip(layers, tilings, strict=True):

@@ -18,7 +18,7 @@ from codesign.compiler.backends.accel.match import (
     operator_name,
 )
 from codesign.compiler.backends.accel.obstacle import obstacle
-from codesign.compiler.backends.accel.search import Clock
+from codesign.compiler.backends.accel.search import Tuning
 from codesign.compiler.backends.accel.tile import candidates
 from codesign.diagnostics import CodesignError, InternalError, OnnxNode, Problem
 from codesign.ir.executable.accel_kernel import ACTIVATIONS, AccelKernel
@@ -36,11 +36,11 @@ def compile_accel(
     function: Function,
     types: Mapping[Expr, Type],
     config: AccelConfig,
-    clock: Clock | None = None,
+    tuning: Tuning | None = None,
 ) -> AccelKernel:
     """Return the kernel of a function from int8 tensors to an int8 tensor or a tuple of them.
 
-    Tile sizes are those of which `clock` says that they are fastest, else the estimate's.
+    Tile sizes are those that `tuning` finds fastest, else the estimate's.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def compile_accel(
         outputs=tuple(plan.output(result) for result in results),
         tensors=tuple(plan.placements),
         activation_bytes=plan.size,
-        clock=clock,
+        tuning=tuning,
     )
 
 

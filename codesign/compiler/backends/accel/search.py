@@ -7,15 +7,14 @@ searched once. Without a clock the estimate decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, TypeAlias, final
 
-from codesign.accel.config import AccelConfig, Memory
+from codesign.accel.config import AccelConfig
 from codesign.accel.program import Program
 from codesign.compiler.backends.accel.builder import Builder
-from codesign.compiler.backends.accel.fit import shortage
 from codesign.compiler.backends.accel.layer import (
     AddLayer,
     GemmLayer,
@@ -27,16 +26,13 @@ from codesign.compiler.backends.accel.layer import (
 )
 from codesign.compiler.backends.accel.layer_to_nodes import emit_layer
 from codesign.compiler.backends.accel.synchronize import synchronize
-from codesign.compiler.backends.accel.tile import Candidate, Tiling, candidates
+from codesign.compiler.backends.accel.tile import Candidate, Tiling, candidates, is_legal
 
 Clock: TypeAlias = Callable[[Program, AccelConfig], int]
 """Returns the cycles of a program on a configuration: a simulator, or hardware."""
 
 ALONE: Final = 8
 """Tilings that are timed alone, the best by estimate."""
-
-LESS: Final = 8
-"""Tilings that are timed besides for each memory, the best if it had half its depth."""
 
 BEHIND: Final = 3
 """Tilings that are timed behind the layer before, the best of those."""
@@ -47,11 +43,24 @@ _Step: TypeAlias = tuple[Layer, Tiling]
 
 @final
 @dataclass(slots=True)
+class Tuning:
+    """What chooses tilings: a clock, and what it found best so far, by the shape of the layer.
+
+    One object may serve many compilations: what was best on another configuration is tried again,
+    so that more memory or bandwidth does not make a network slower than it has been.
+    """
+
+    clock: Clock
+    winners: dict[Hashable, list[Tiling]] = field(default_factory=dict)
+
+
+@final
+@dataclass(slots=True)
 class Search:
     """Chooses tilings for one configuration; remembers what it has timed."""
 
     config: AccelConfig
-    clock: Clock | None
+    tuning: Tuning | None
     timed: dict[Hashable, int] = field(default_factory=dict)
 
     def choose(self, layers: Sequence[Layer]) -> tuple[Tiling, ...]:
@@ -63,12 +72,15 @@ class Search:
         return tuple(chosen)
 
     def _best(self, before: list[_Step], layer: Layer) -> Tiling:
-        if self.clock is None:
+        if self.tuning is None:
             return candidates(layer, self.config, 1)[0].tiling
         alone = self._fastest(layer)
-        if not before:
-            return alone[0]
-        return min(alone, key=lambda tiling: self._cycles([*before, (layer, tiling)]))
+        best = alone[0]
+        if before:
+            best = min(alone, key=lambda tiling: self._cycles([*before, (layer, tiling)]))
+        winners = self._winners(layer)
+        winners += [each for each in dict.fromkeys((alone[0], best)) if each not in winners]
+        return best
 
     def _fastest(self, layer: Layer) -> list[Tiling]:
         found: list[tuple[int, int, Tiling]] = []
@@ -78,37 +90,27 @@ class Search:
                 found.append((cycles, rank, candidate.tiling))
         return [tiling for _, _, tiling in sorted(found, key=lambda each: each[:2])[:BEHIND]]
 
-    def _worth_timing(self, layer: Layer) -> Iterator[Candidate]:
-        """Yield the best tilings by estimate, and those that half of a memory would get.
+    def _worth_timing(self, layer: Layer) -> list[Candidate]:
+        """Return the best tilings by estimate, and what was best on other configurations."""
+        found = list(candidates(layer, self.config, ALONE))
+        known = {each.tiling for each in found}
+        remembered = self._winners(layer)
+        return found + [
+            Candidate(tiling, 0.0, 0.0)
+            for tiling in remembered
+            if tiling not in known and is_legal(layer, tiling, self.config)
+        ]
 
-        With the latter, more memory is not worse for an error of the estimate.
-        """
-        seen: set[Tiling] = set()
-        for config, count in (
-            (self.config, ALONE),
-            *((less, LESS) for less in _halved(self.config)),
-        ):
-            if shortage(layer, config):
-                continue
-            for candidate in candidates(layer, config, count):
-                if candidate.tiling not in seen:
-                    seen.add(candidate.tiling)
-                    yield candidate
+    def _winners(self, layer: Layer) -> list[Tiling]:
+        assert self.tuning is not None, "only a clock finds winners"
+        return self.tuning.winners.setdefault(_shape(layer), [])
 
     def _cycles(self, steps: list[_Step]) -> int:
         key = tuple((_shape(layer), tiling) for layer, tiling in steps), _links(steps)
         if key not in self.timed:
-            assert self.clock is not None, "only a clock times programs"
-            self.timed[key] = self.clock(_program(steps, self.config), self.config)
+            assert self.tuning is not None, "only a clock times programs"
+            self.timed[key] = self.tuning.clock(_program(steps, self.config), self.config)
         return self.timed[key]
-
-
-def _halved(config: AccelConfig) -> Iterator[AccelConfig]:
-    """Yield the configuration with half of each memory that decides about tiles."""
-    for memory in (Memory.INP, Memory.WGT, Memory.VEC, Memory.ACC, Memory.OUT, Memory.PARAM):
-        half = config.depth(memory) // 2
-        if half >= (2 * config.acc_banks if memory is Memory.ACC else 2):
-            yield replace(config, **{f"{memory.name.lower()}_depth": half})
 
 
 def _is_hopeless(candidate: Candidate, found: list[tuple[int, int, Tiling]]) -> bool:

@@ -99,6 +99,35 @@ def candidates(layer: Layer, config: AccelConfig, count: int) -> tuple[Candidate
             return _flat_candidates(layer, config, count)
 
 
+def is_legal(layer: Layer, tiling: Tiling, config: AccelConfig) -> bool:
+    """Whether a tiling of such a layer fits the memories of a configuration."""
+    match layer, tiling:
+        case GemmLayer(), GemmTiling(oc=oc, oh=oh, ow=ow, ic=ic):
+            rows, columns = layer.window.extent((oh, ow))
+            extra = layer.residual is not None
+            return (
+                oc * ic * math.prod(layer.window.kernel) <= config.wgt_depth
+                and (oc if layer.is_diagonal else ic) * rows * columns <= config.inp_depth
+                and oc * oh * ow <= min(config.acc_bank_depth, config.out_depth)
+                and oc + extra <= config.param_depth
+                and (oc * oh * ow <= config.vec_depth or not extra)
+            )
+        case WindowLayer(), WindowTiling(c=c, oh=oh, ow=ow, on_array=on_array):
+            rows, columns = layer.window.extent((oh, ow))
+            size, taps = c * rows * columns, math.prod(layer.window.kernel)
+            shared = (
+                c * taps <= config.wgt_depth
+                and size <= config.inp_depth
+                and c * oh * ow <= config.acc_bank_depth
+            )
+            fits = size <= config.vec_depth and c * param_tiles(layer) <= config.param_depth
+            return fits and c * oh * ow <= config.out_depth and (shared or not on_array)
+        case _, FlatTiling(step=step):
+            return step <= _most_flat(layer, config)
+        case _:
+            return False
+
+
 def splits(extent: int, most: int) -> list[int]:
     """Return the tile sizes up to `most` that cut `extent` into different numbers of tiles."""
     sizes = {-(-extent // parts) for parts in range(1, extent + 1)}
@@ -307,13 +336,21 @@ def _shares(layer: WindowLayer, config: AccelConfig) -> list[float]:
 
 
 def _flat_candidates(layer: Layer, config: AccelConfig, count: int) -> tuple[Candidate, ...]:
-    operands = 1 if isinstance(layer, LookupLayer) else 2
-    most = min(config.vec_depth // operands, config.out_depth)
-    if isinstance(layer, MultiplyLayer):
-        most = min(most, config.acc_bank_depth)
-    tiles = layer.result.count
-    found = [_flat_candidate(step, tiles, operands, config) for step in splits(tiles, most)]
+    operands, tiles = _flat_operands(layer), layer.result.count
+    found = [
+        _flat_candidate(step, tiles, operands, config)
+        for step in splits(tiles, _most_flat(layer, config))
+    ]
     return tuple(sorted(found, key=lambda each: each.estimate)[:count])
+
+
+def _flat_operands(layer: Layer) -> int:
+    return 1 if isinstance(layer, LookupLayer) else 2
+
+
+def _most_flat(layer: Layer, config: AccelConfig) -> int:
+    most = min(config.vec_depth // _flat_operands(layer), config.out_depth)
+    return min(most, config.acc_bank_depth) if isinstance(layer, MultiplyLayer) else most
 
 
 def _flat_candidate(step: int, tiles: int, operands: int, config: AccelConfig) -> Candidate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from codesign.accel.presets import preset
 from codesign.accel.program import Program
 from codesign.compiler.analysis.infer_types import infer_expression
 from codesign.compiler.backends.accel.region import compile_accel
-from codesign.compiler.backends.accel.search import ALONE, BEHIND
+from codesign.compiler.backends.accel.search import ALONE, BEHIND, Clock, Tuning
 from codesign.ir.executable.accel_kernel import AccelKernel
 from codesign.ir.relay.expr import Expr, Function, Var
 from codesign.sim.cycle import program_cycles
@@ -30,9 +31,10 @@ def _network(maker: Maker, layers: int) -> tuple[Var, Expr]:
     return x, body
 
 
-def _compiled(x: Var, body: Expr, clock: object, config: AccelConfig = BASE) -> AccelKernel:
+def _compiled(x: Var, body: Expr, clock: Clock | None, config: AccelConfig = BASE) -> AccelKernel:
     function = Function((x,), body)
-    return compile_accel(function, infer_expression(function), config, clock)
+    tuning = None if clock is None else Tuning(clock)
+    return compile_accel(function, infer_expression(function), config, tuning)
 
 
 def test_layers_of_one_shape_are_timed_once() -> None:
@@ -77,3 +79,22 @@ def test_searched_programs_are_as_fast_as_estimated_ones_and_equal_numpy(name: s
     (found,) = run_kernel(searched, (data,))
     np.testing.assert_array_equal(found, meaning((body,), {x: data})[0])
     assert any(isinstance(each, Gemm) for each in searched.program.instructions)
+
+
+def test_what_was_best_for_less_is_tried_for_more() -> None:
+    x, body = _network(Maker(np.random.default_rng(3)), 1)
+    function = Function((x,), body)
+    types = infer_expression(function)
+    small = replace(BASE, inp_depth=256, wgt_depth=128, acc_depth=256)
+    tuning, asked = Tuning(program_cycles), []
+
+    def clock(program: Program, config: AccelConfig) -> int:
+        asked.append(program.instructions)
+        return program_cycles(program, config)
+
+    less = compile_accel(function, types, small, tuning)
+    tuning.clock = clock
+    compile_accel(function, types, BASE, tuning)
+    products = [each.extents for each in less.program.instructions if isinstance(each, Gemm)]
+    tried = [[each.extents for each in program if isinstance(each, Gemm)] for program in asked]
+    assert products in tried
