@@ -16,6 +16,7 @@ from codesign.compiler.backends.gpu.compile import compile_gpu
 from codesign.compiler.backends.gpu.device import DeviceModel, device_named
 from codesign.compiler.backends.llvm.cpu import compile_cpu
 from codesign.compiler.backends.native.compile import compile_native
+from codesign.compiler.collection import without_cycle_collection
 from codesign.compiler.partition.assign import Assignment, assign
 from codesign.compiler.partition.graph import is_first_order, is_graph
 from codesign.compiler.partition.split import Part, split
@@ -48,6 +49,7 @@ class HasModule(Protocol):
         """The module; `main` takes the inputs in order."""
 
 
+@without_cycle_collection()
 def compile(  # noqa: A001  (the verb that users look for)
     source: Module | HasModule,
     *,
