@@ -1,10 +1,12 @@
 """Elementwise operators of one tensor without attributes.
 
-    negative abs exp log sqrt rsqrt erf tanh sigmoid ceil floor round logical_not
+    negative abs sign exp log log2 log10 sqrt rsqrt erf sin cos tan tanh sigmoid
+    ceil floor round trunc isnan isinf isfinite logical_not
     nn.relu nn.hard_swish nn.gelu nn.silu
 
 Transcendental functions are computed in float64 and rounded once, so that a reference is within one
-unit in the last place of the true value. A NaN stays a NaN; the sign of a zero from `nn.relu` is
+unit in the last place of the true value; a backend may be beside by more where the argument of sin,
+cos or tan is greater than 2**30. A NaN stays a NaN; the sign of a zero from `nn.relu` or `sign` is
 not promised.
 """
 
@@ -17,9 +19,19 @@ from typing import Final
 import numpy as np
 
 from codesign.dtypes import Array, DType
+from codesign.ir.relay.expr import Call
+from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.numeric import ieee, in_double
 from codesign.ops.operator import Fusion, NotOnAccelerator, Operator
-from codesign.ops.relations import FLOATS, HOST_FLOAT, NUMBERS, elementwise, per_element
+from codesign.ops.relations import (
+    FLOATS,
+    HOST_FLOAT,
+    NUMBERS,
+    elementwise,
+    per_element,
+    require_dtype,
+    tensors,
+)
 
 
 def _unary(
@@ -35,6 +47,22 @@ def _unary(
         fusion=Fusion.ELEMENTWISE,
         accel=NotOnAccelerator(HOST_FLOAT),
         work=per_element(operations),
+    )
+
+
+def _asking(name: str, reference: Callable[[Array], Array]) -> Operator:
+    def relation(call: Call, types: tuple[Type, ...]) -> Type:
+        (data,) = tensors(call, types, 1)
+        require_dtype(call, data, FLOATS)
+        return TensorType(data.shape, DType.BOOL)
+
+    return Operator(
+        name=name,
+        relation=relation,
+        reference=reference,
+        fusion=Fusion.ELEMENTWISE,
+        accel=NotOnAccelerator(HOST_FLOAT),
+        work=per_element(1),
     )
 
 
@@ -74,8 +102,14 @@ def _rsqrt(data: Array) -> Array:
 OPERATORS: Final = (
     _unary("negative", np.negative, NUMBERS),
     _unary("abs", np.abs, NUMBERS),
+    _unary("sign", ieee(np.sign), NUMBERS),
     _unary("exp", in_double(np.exp)),
     _unary("log", in_double(np.log)),
+    _unary("log2", in_double(np.log2)),
+    _unary("log10", in_double(np.log10)),
+    _unary("sin", in_double(np.sin)),
+    _unary("cos", in_double(np.cos)),
+    _unary("tan", in_double(np.tan)),
     _unary("sqrt", ieee(np.sqrt)),
     _unary("rsqrt", in_double(_rsqrt), operations=2),
     _unary("erf", in_double(_erf)),
@@ -84,6 +118,10 @@ OPERATORS: Final = (
     _unary("ceil", np.ceil),
     _unary("floor", np.floor),
     _unary("round", np.rint),
+    _unary("trunc", np.trunc),
+    _asking("isnan", np.isnan),
+    _asking("isinf", np.isinf),
+    _asking("isfinite", np.isfinite),
     _unary("logical_not", np.logical_not, frozenset({DType.BOOL})),
     _unary("nn.relu", _relu, NUMBERS),
     _unary("nn.hard_swish", in_double(_hard_swish), operations=5),

@@ -21,6 +21,11 @@ MEANINGS: dict[str, Callable[[float], float]] = {
     "negative": lambda x: -x,
     "abs": abs,
     "exp": math.exp,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "trunc": math.trunc,
+    "sign": lambda x: math.copysign(1, x) if x else 0.0,
     "erf": math.erf,
     "tanh": math.tanh,
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
@@ -40,9 +45,15 @@ def test_unary_reference_is_the_rounded_true_value(name: str) -> None:
     np.testing.assert_array_max_ulp(OPERATORS[name].reference(VALUES), expected, maxulp=1)
 
 
-@pytest.mark.parametrize("name", ["log", "sqrt", "rsqrt"])
+@pytest.mark.parametrize("name", ["log", "sqrt", "rsqrt", "log2", "log10"])
 def test_functions_of_positive_numbers(name: str) -> None:
-    meaning = {"log": math.log, "sqrt": math.sqrt, "rsqrt": lambda x: 1 / math.sqrt(x)}[name]
+    meaning = {
+        "log2": math.log2,
+        "log10": math.log10,
+        "log": math.log,
+        "sqrt": math.sqrt,
+        "rsqrt": lambda x: 1 / math.sqrt(x),
+    }[name]
     values = np.array([1e-3, 0.5, 2.0, 1e6], np.float32)
     expected = np.array([meaning(float(x)) for x in values]).astype(np.float32)
     np.testing.assert_array_max_ulp(OPERATORS[name].reference(values), expected, maxulp=1)

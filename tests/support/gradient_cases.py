@@ -20,7 +20,7 @@ SMOOTH = sorted(
     if not isinstance(each.gradient, NotDifferentiable) and not n.startswith("dyn.")
 )
 """Operators with a rule; those whose shapes are values have tests of their own."""
-_POSITIVE = frozenset({"log", "sqrt", "rsqrt"})
+_POSITIVE = frozenset({"log", "log2", "log10", "sqrt", "rsqrt"})
 
 
 def seed_of(name: str) -> np.random.Generator:

@@ -423,6 +423,7 @@ def _fixed(attrs: Attrs | None, *shapes: tuple[int, ...]) -> Callable[[Rng], Cas
 
 _UNARY = (
     *("negative", "abs", "exp", "log", "sqrt", "rsqrt", "erf", "tanh", "sigmoid"),
+    *("sin", "cos", "tan", "log2", "log10", "sign", "trunc", "isnan", "isinf", "isfinite"),
     *("ceil", "floor", "round", "nn.relu", "nn.hard_swish", "nn.gelu", "nn.silu"),
 )
 _BINARY = (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import ceil, floor, sqrt
+from math import ceil, floor, inf, log, sqrt
 from typing import Final
 
 from codesign.compiler.lower.graph import Step
 from codesign.compiler.lower.rule import Read, Rule, attrs_of, read_broadcast, zero
+from codesign.compiler.lower.trigonometry import cosine, sine, tangent
 from codesign.dtypes import DType
 from codesign.ir.tensor.compute import Apply, Expr, Fn, Literal, apply, convert, literal_like
 from codesign.ir.tensor.index import Index
@@ -72,6 +73,39 @@ def _silu(x: Expr) -> Expr:
 
 def _rsqrt(x: Expr) -> Expr:
     return apply(Fn.DIVIDE, literal_like(1, x), apply(Fn.SQRT, x))
+
+
+def _sign(x: Expr) -> Expr:
+    above = apply(Fn.GREATER, x, zero(x.dtype), dtype=DType.BOOL)
+    below = apply(Fn.LESS, x, zero(x.dtype), dtype=DType.BOOL)
+    least = literal_like(0 if x.dtype.is_integer and x.dtype.minimum == 0 else -1, x)
+    lower = Apply(Fn.SELECT, (below, least, x), x.dtype)
+    return Apply(Fn.SELECT, (above, literal_like(1, x), lower), x.dtype)
+
+
+def _trunc(x: Expr) -> Expr:
+    below = apply(Fn.LESS, x, zero(x.dtype), dtype=DType.BOOL)
+    return Apply(Fn.SELECT, (below, apply(Fn.CEIL, x), apply(Fn.FLOOR, x)), x.dtype)
+
+
+def _logarithm(base: float) -> Rule:
+    def body(x: Expr) -> Expr:
+        wide = x if x.dtype is DType.FLOAT64 else convert(x, DType.FLOAT32)
+        scaled = apply(Fn.MULTIPLY, apply(Fn.LOG, wide), literal_like(1 / log(base), wide))
+        return convert(scaled, x.dtype)
+
+    return _unary(body)
+
+
+def _is_nan(x: Expr) -> Expr:
+    return apply(Fn.NOT_EQUAL, x, x, dtype=DType.BOOL)
+
+
+def _size_is(function: Fn) -> Rule:
+    def body(x: Expr) -> Expr:
+        return apply(function, apply(Fn.ABS, x), literal_like(inf, x), dtype=DType.BOOL)
+
+    return _unary(body)
 
 
 def _not(x: Expr) -> Expr:
@@ -171,6 +205,16 @@ RULES: Final[Mapping[str, Rule]] = {
     "abs": _function(Fn.ABS),
     "exp": _function(Fn.EXP),
     "log": _function(Fn.LOG),
+    "log2": _logarithm(2),
+    "log10": _logarithm(10),
+    "sin": _unary(sine),
+    "cos": _unary(cosine),
+    "tan": _unary(tangent),
+    "sign": _unary(_sign),
+    "trunc": _unary(_trunc),
+    "isnan": _unary(_is_nan),
+    "isinf": _size_is(Fn.EQUAL),
+    "isfinite": _size_is(Fn.LESS),
     "sqrt": _function(Fn.SQRT),
     "rsqrt": _unary(_rsqrt),
     "erf": _function(Fn.ERF),

@@ -7,7 +7,7 @@ operands, gives everything to the left one; where it jumps nothing flows back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import pi, sqrt
+from math import log, pi, sqrt
 from typing import Final, TypeAlias
 
 from codesign.ir.relay.expr import Expr
@@ -124,6 +124,22 @@ def _log(x: Expr, _y: Expr, type_: Type) -> Expr:
     return divide(number(1, type_), x)
 
 
+def _logarithm(base: float) -> Derivative:
+    return lambda x, _y, type_: divide(number(1 / log(base), type_), x)
+
+
+def _sin(x: Expr, _y: Expr, _type: Type) -> Expr:
+    return op("cos", x)
+
+
+def _cos(x: Expr, _y: Expr, _type: Type) -> Expr:
+    return negative(op("sin", x))
+
+
+def _tan(_x: Expr, y: Expr, type_: Type) -> Expr:
+    return add(multiply(y, y), number(1, type_))
+
+
 def _sqrt(_x: Expr, y: Expr, type_: Type) -> Expr:
     return divide(number(0.5, type_), y)
 
@@ -228,6 +244,16 @@ GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
     "exp": _unary(_exp),
     "fast_exp": _unary(_exp),
     "log": _unary(_log),
+    "log2": _unary(_logarithm(2)),
+    "log10": _unary(_logarithm(10)),
+    "sin": _unary(_sin),
+    "cos": _unary(_cos),
+    "tan": _unary(_tan),
+    "sign": is_flat,
+    "trunc": is_flat,
+    "isnan": TRUTHS,
+    "isinf": TRUTHS,
+    "isfinite": TRUTHS,
     "sqrt": _unary(_sqrt),
     "rsqrt": _unary(_rsqrt),
     "erf": _unary(_erf),

@@ -73,6 +73,8 @@ FUNCTIONS: Final[Mapping[Fn, Callable[..., Any]]] = {
     Fn.TANH: np.tanh,
     Fn.ERF: _erf,
     Fn.SIGMOID: _sigmoid,
+    Fn.FAST_EXP: np.exp,
+    Fn.FAST_TANH: np.tanh,
     Fn.FLOOR: np.floor,
     Fn.CEIL: np.ceil,
     Fn.ROUND_EVEN: np.rint,

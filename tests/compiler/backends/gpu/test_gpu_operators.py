@@ -19,7 +19,7 @@ from tests.support.gpu_threads import run_with_threads
 from tests.support.operator_cases import CASES
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("dyn.")])
 def test_an_operator_equals_its_reference_in_step(name: str) -> None:
     for seed in range(4):
         assert disagreement(name, seed) == ""
