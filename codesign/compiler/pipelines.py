@@ -98,7 +98,7 @@ IN_PLAIN_LAYOUT: Final = ConvertLayout(conv2d="NCHW", kernel="OIHW", pool2d="NCH
 
 O0: Final[tuple[Pass, ...]] = (
     IN_PLAIN_LAYOUT,  # all that follows knows NCHW and OIHW only
-    DynamicToStatic(),  # no backend knows shapes that are values
+    DynamicToStatic(),  # shapes that are constant are known when kernels are made
     SimplifyInference(),  # no backend knows nn.batch_norm
 )
 """As written."""
@@ -107,7 +107,7 @@ O1: Final[tuple[Pass, ...]] = (
     IN_PLAIN_LAYOUT,  # all that follows knows NCHW and OIHW only
     RemoveUnusedFunctions(),  # nothing is done to what main never calls
     Inline(),  # functions that ask for it, before anything looks at their bodies
-    DynamicToStatic(),  # no backend knows shapes that are values
+    DynamicToStatic(),  # shapes that are constant are known when kernels are made
     SimplifyInference(),  # it leaves products and sums for all that follow
     FoldConstant(),  # weights that are written as arithmetic become constants
     EliminateCommonSubexpr(),  # before matching: two spellings of one value become one node
