@@ -120,7 +120,7 @@ class _Writer:
 
 def _evaluated(step: Step) -> Value:
     arrays = tuple(np.asarray(value.constant) for value in step.inputs)
-    arguments = (arrays,) if step.operator == "concatenate" else arrays
+    arguments = (arrays,) if step.operator in ("concatenate", "stack") else arrays
     keywords = {} if step.attrs is None else {"attrs": step.attrs}
     result: object = operator(step.operator).reference(*arguments, **keywords)
     array = result[step.field] if isinstance(result, tuple) else result

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
+from codesign.diagnostics import Span
 from codesign.dtypes import Array
 from codesign.ir.control.program import Block, Function, MakeData, Return, Site, Value
 from codesign.ir.relay import expr as relay
 from codesign.ir.relay.expr import Expr
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.type_algebra import type_leaves
-from codesign.ir.relay.types import UNKNOWN, TensorType, Type, type_text
+from codesign.ir.relay.types import UNKNOWN, Length, TensorType, Type, type_text
 
 
 @final
@@ -104,6 +105,11 @@ class ModuleWriter:
         return self.site(
             Site(f"%{var.name} does not fit", f"expected {type_text(expected)}", span=var.span)
         )
+
+    def site_of_length(self, length: Length, one: str, other: str, span: Span | None) -> int:
+        """Return the number of the mistake that a name is two lengths."""
+        found = f"found one in %{one} and another one in %{other}"
+        return self.site(Site(f"{length.name} is two lengths", found, span=span))
 
 
 def _has_unknown(type_: Type) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never, final
 
 from codesign.compiler.native.blocks import OpenBlock, Task, Writer, drive
+from codesign.compiler.native.checks import Checks
 from codesign.compiler.native.decide import Decision, Leaf
 from codesign.compiler.native.known import Known
 from codesign.compiler.native.module import FunctionToWrite, ModuleWriter
@@ -22,7 +23,6 @@ from codesign.ir.control.program import (
     BranchNull,
     CallClosure,
     CallFunction,
-    CheckShape,
     Function,
     FunctionValue,
     GetField,
@@ -43,7 +43,7 @@ from codesign.ir.control.program import (
 from codesign.ir.relay import expr as relay
 from codesign.ir.relay.expr import Expr, pattern_variables
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType, TupleType, Type
+from codesign.ir.relay.types import TupleType, Type
 
 
 def translate(module: Module, types: Mapping[Expr, Type]) -> Program:
@@ -74,14 +74,17 @@ class _FunctionTranslator:
         self.functions: dict[Value, str] = {}
         self.static: set[Value] = set()
         self.own = self.writer.value("self")
+        self.checks = Checks(self.writer, module, self._field)
 
     def run(self) -> Function:
         literal = self.wanted.literal
         params = tuple(self.writer.value(p.name, self._type(p)) for p in literal.params)
         self.functions[self.own] = self.wanted.name
         for param, value in zip(literal.params, params, strict=True):
-            self._check_shape(param, value)
+            self.checks.annotation(param, value)
             self.known.remember(param, value)
+        if self.needs.has_lengths(literal):
+            self.checks.lengths(literal.params, params)
         drive(self._leave_with(literal.body))
         blocks = tuple(block.closed() for block in self.writer.blocks)
         own = None if self.wanted.is_static else self.own
@@ -259,24 +262,8 @@ class _FunctionTranslator:
             self.module.static_names[let.var] = self.functions[value]
         if isinstance(let.value, relay.Constant):
             self.module.literals[let.var] = let.value.value
-        self._check_shape(let.var, value)
+        self.checks.annotation(let.var, value)
         self.known.remember(let.var, value)
-
-    def _check_shape(self, var: relay.Var, value: Value) -> None:
-        if var.annotation is not None and self.module.has_unknown:
-            self._check_type(var, value, var.annotation)
-
-    def _check_type(self, var: relay.Var, value: Value, expected: Type) -> None:
-        match expected:
-            case TensorType():
-                site = self.module.site_of_annotation(var, expected)
-                self.writer.add(CheckShape(value, expected, site))
-            case TupleType(fields):
-                for index, field in enumerate(fields):
-                    if isinstance(field, TensorType | TupleType):
-                        self._check_type(var, self._field(value, index, expected), field)
-            case _:
-                pass
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -358,7 +345,7 @@ class _FunctionTranslator:
     def _enter(self, block: OpenBlock, bound: Mapping[relay.Var, Value]) -> None:
         self.writer.current = block
         for var, each in bound.items():
-            self._check_shape(var, each)
+            self.checks.annotation(var, each)
             self.known.remember(var, each)
 
     def _join(self, ways: Sequence[Way], type_: Type | None) -> Value:

@@ -20,6 +20,7 @@ from codesign.ir.control.program import (
     BranchNull,
     CallClosure,
     CallFunction,
+    CheckLength,
     CheckShape,
     Discard,
     Drop,
@@ -111,6 +112,8 @@ class _Printer:
                 return self._region(instruction)
             case CheckShape(value, expected, _):
                 return f"check {value.name}: {type_text(expected)}"
+            case CheckLength(value, axis, other, other_axis, _):
+                return f"check {value.name}[{axis}] = {other.name}[{other_axis}]"
             case Dup(value):
                 return f"dup {value.name}"
             case Drop(value):

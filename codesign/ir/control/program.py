@@ -198,6 +198,18 @@ class CheckShape:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class CheckLength:
+    """Fail at `site` unless an axis of one tensor is as long as an axis of another."""
+
+    value: Value
+    axis: int
+    other: Value
+    other_axis: int
+    site: int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Dup:
     """Own a value once more."""
 
@@ -252,6 +264,7 @@ Instruction: TypeAlias = (
     | Operator
     | Region
     | CheckShape
+    | CheckLength
     | Dup
     | Drop
     | Unpack

@@ -11,6 +11,7 @@ from codesign.ir.control.program import (
     BranchNull,
     CallClosure,
     CallFunction,
+    CheckLength,
     CheckShape,
     Discard,
     Drop,
@@ -48,7 +49,7 @@ def results(instruction: Instruction) -> tuple[Value, ...]:
         case Unpack():
             token = () if instruction.token is None else (instruction.token,)
             return (*instruction.results, *token)
-        case WriteCell() | CheckShape() | Dup() | Drop() | Discard():
+        case WriteCell() | CheckShape() | CheckLength() | Dup() | Drop() | Discard():
             return ()
         case (
             Literal()
@@ -91,6 +92,7 @@ def given(instruction: Instruction) -> tuple[Value, ...]:
             | Operator()
             | Region()
             | CheckShape()
+            | CheckLength()
             | Dup()
         ):
             return ()
@@ -109,6 +111,8 @@ def borrowed(instruction: Instruction) -> tuple[Value, ...]:
             return tuple(dict.fromkeys(instruction.inputs))
         case CheckShape(value) | Dup(value):
             return (value,)
+        case CheckLength(value, _, other, _):
+            return (value,) if value is other else (value, other)
         case (
             Literal()
             | Null()
@@ -150,6 +154,7 @@ def is_removable(instruction: Instruction) -> bool:
             | CallFunction()
             | CallClosure()
             | CheckShape()
+            | CheckLength()
             | Dup()
             | Drop()
             | Unpack()

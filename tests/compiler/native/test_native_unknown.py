@@ -165,6 +165,22 @@ def test_lengths_that_do_not_fit_are_refused_by_both(name: str) -> None:
         Interpreter(module).result_of(module.main, list(args))
 
 
+NAMED = """
+def @f(%p: (Tensor[(n,), float32], Tensor[(n, m), float32])) { %p.0 * 2f }
+def @main(%x: Tensor[(?,), float32], %y: Tensor[(?, ?), float32]) { @f((%x, %y)) }
+"""
+
+
+def test_a_name_of_two_lengths_is_refused() -> None:
+    module = module_of(NAMED)
+    function = native_module(module)
+    np.testing.assert_array_equal(function(A[:, 0], A), A[:, 0] * 2)
+    with pytest.raises(CodesignError, match="n is two lengths"):
+        function(A[0], A)
+    with pytest.raises(CodesignError, match="n is two lengths"):
+        Interpreter(module).result_of(module.main, [A[0], A])
+
+
 GROW = """
 def @grow(%x: Tensor[(?, 4), float32], %n: int32) -> Tensor[(?, 4), float32] {
   if (%n == 0) { %x } else { @grow(concatenate((%x, %x + 1f), axis=0), %n - 1) }

@@ -20,6 +20,7 @@ from codesign.ir.control.program import (
     BranchNull,
     CallClosure,
     CallFunction,
+    CheckLength,
     CheckShape,
     Discard,
     Drop,
@@ -195,6 +196,10 @@ class _FunctionWriter:
                 self.regions.write(instruction)
             case CheckShape():
                 self._check_shape(instruction)
+            case CheckLength(value, axis, other, other_axis, site):
+                one = self.regions.tensors.extent(self.names[value], axis)
+                two = self.regions.tensors.extent(self.names[other], other_axis)
+                self._require(text.op(f"icmp eq i64 {one}, {two}"), site)
             case Dup(value):
                 maybe = "_maybe" if value.is_maybe else ""
                 text.do(f"call void @rt.dup{maybe}(ptr {self.names[value]})")
