@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from codesign.compiler.driver import compile
+from codesign.compiler import driver
 from codesign.diagnostics import CodesignError
 from codesign.ir.executable.executable import NativeStep
 from experiments.laws.answers import Answer, Refused, Verdict, answer, compare, plain
@@ -38,7 +38,7 @@ def judge_native(program: Program, level: int = 2) -> NativeRun:
 
 
 def _run(program: Program, level: int) -> tuple[Answer, int]:
-    executable = compile(program.module, level=level)
+    executable = driver.compile(program.module, level=level)
     match executable.steps:
         case (NativeStep(kernel=kernel),):
             function = NativeFunction(kernel)
