@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 from codesign.accel.config import AccelConfig
+from codesign.compiler.analysis.call_order import callees_first
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.accel.match import operator_name
 from codesign.compiler.backends.accel.region import compile_accel
@@ -35,10 +36,13 @@ from codesign.ir.executable.executable import (
     Port,
     Step,
 )
-from codesign.ir.relay.expr import Call, Constant, Expr, Function, Let, Tuple
+from codesign.ir.relay.expr import Call, Constant, Expr, Function, Let, OpRef, Tuple
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.printer import print_module
 from codesign.ir.relay.types import TensorType, TupleType, Type
+from codesign.ir.relay.visit import post_order
+
+_STAYS: Final = "control flow and local functions stay on the host"
 
 
 class HasModule(Protocol):
@@ -90,7 +94,7 @@ def compile(  # noqa: A001  (the verb that users look for)
         return _on_gpu(main, types, results, outputs, device_named(architecture))
     tensors = all(isinstance(types[each], TensorType) for each in (*main.params, *results))
     if not tensors or not is_first_order(main, types):
-        return _native(module, types, outputs)
+        return _native(module, types, outputs, wanted=machine is not None)
     if machine is None or not is_graph(main):
         return _on_host(main, types, results, outputs, wanted=machine is not None)
     assignment = assign(results, types, machine)
@@ -161,7 +165,11 @@ def _results(main: Function) -> tuple[Expr, ...]:
 
 
 def _native(
-    module: Module, types: Mapping[Expr, Type], outputs: tuple[str, ...] | None
+    module: Module,
+    types: Mapping[Expr, Type],
+    outputs: tuple[str, ...] | None,
+    *,
+    wanted: bool,
 ) -> Executable:
     """Return a module with control flow as one native library."""
     program = compile_native(module, types)
@@ -183,6 +191,18 @@ def _native(
         outputs=tuple(Port(name, type_) for name, type_ in zip(names, given, strict=True)),
         results=names,
         steps=(step,),
+        placements=tuple(
+            OperatorPlacement(
+                name=_call_name(call),
+                operator=call.callee.name,
+                unit="host",
+                step=step.name,
+                reason=_STAYS if wanted else "the target is the host",
+            )
+            for function in callees_first(module)
+            for call in post_order(function)
+            if isinstance(call, Call) and isinstance(call.callee, OpRef)
+        ),
     )
 
 
@@ -201,7 +221,7 @@ def _on_host(
         inputs=tuple(param.name for param in main.params),
         outputs=names,
     )
-    reason = "control flow and local functions stay on the host" if wanted else ""
+    reason = _STAYS if wanted else ""
     assignment = assign(results, types, None)
     placements = tuple(
         OperatorPlacement(

@@ -121,6 +121,15 @@ def test_types_that_nothing_defines_are_refused(executable: Executable) -> None:
         from_bytes(to_bytes(_changed(executable, params=())))
 
 
+def test_the_placement_table_names_the_operators(executable: Executable) -> None:
+    rows = {(row.operator, row.unit, row.reason) for row in executable.placements}
+    assert ("nn.relu", "host", "the target is the host") in rows
+    wanted = compile_module(module_of(TEXT), target="accel")
+    assert {row.reason for row in wanted.placements} == {
+        "control flow and local functions stay on the host"
+    }
+
+
 def test_a_session_names_inputs_and_outputs(executable: Executable) -> None:
     session = Session(executable)
     one = np.array([[1, -2]], np.float32)

@@ -164,6 +164,25 @@ def test_a_loop_of_a_closure_needs_no_stack() -> None:
     assert function(np.asarray(1_000_000, np.int32), np.asarray(3, np.int32)) == 3_000_000
 
 
+def test_a_loop_of_many_arguments_needs_no_stack() -> None:
+    """More arguments than any processor has registers for, in another order at each turn."""
+    names = [f"a{number}" for number in range(14)]
+    params = ", ".join(f"%{name}: int32" for name in names)
+    turned = ", ".join(f"%{name}" for name in (*names[1:], names[0]))
+    digits = " + ".join(f"%{name} * {index + 1}" for index, name in enumerate(names))
+    text = (
+        f"def @loop(%n: int32, {params}) -> int32 "
+        f"{{ if (%n == 0) {{ {digits} }} else {{ @loop(%n - 1, {turned}) }} }} "
+        f"def @main(%n: int32) {{ @loop(%n, {', '.join(map(str, range(14)))}) }}"
+    )
+    function = native(text, stack_bytes=1 << 20)
+    turns = 100_003
+    shifted = [(index + turns) % 14 for index in range(14)]
+    expected = sum(value * (index + 1) for index, value in enumerate(shifted))
+    assert function(np.asarray(turns, np.int32)) == expected
+    assert function.live_objects == 0
+
+
 def test_a_node_is_evaluated_once_however_often_it_is_shared() -> None:
     assert_agrees(diamond(40), 3)
 

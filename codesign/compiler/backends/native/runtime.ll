@@ -6,6 +6,7 @@ declare ptr @realloc(ptr, i64)
 declare void @free(ptr)
 declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @munmap(ptr, i64)
+declare i32 @mprotect(ptr, i64, i32)
 declare i32 @madvise(ptr, i64, i32)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -684,6 +685,7 @@ ready:
   store ptr %stack, ptr %stack.place
   %size.place = getelementptr i8, ptr %heap, i64 $STACK_BYTES
   store i64 %stack.bytes, ptr %size.place
+  %guarded = call i32 @mprotect(ptr %stack, i64 65536, i32 0)
   %top = getelementptr i8, ptr %stack, i64 %stack.bytes
   %top.place = getelementptr i8, ptr %heap, i64 $STACK_TOP
   store ptr %top, ptr %top.place
