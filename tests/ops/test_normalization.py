@@ -16,7 +16,7 @@ from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs, Call, Function, OpRef, Var
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType
+from codesign.ir.relay.types import UNKNOWN, TensorType
 from codesign.ir.relay.visit import post_order
 from codesign.ops.nn.dropout import DropoutAttrs
 from codesign.ops.nn.normalization import (
@@ -100,6 +100,20 @@ def test_simplified_and_compiled_they_stay(name: str, seed: int) -> None:
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6)
     (compiled,) = native(made.main.body, made.main.params)(*arrays)
     np.testing.assert_allclose(compiled, wanted, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unknown_batch_is_simplified_too(name: str) -> None:
+    case = CASES[name](np.random.default_rng(1))
+    arrays: list[Any] = list(case.args)
+    first = TensorType((UNKNOWN, *arrays[0].shape[1:]), DType.FLOAT32)
+    types = [first, *(value_type(each) for each in arrays[1:])]
+    params = tuple(Var(f"x{i}", each) for i, each in enumerate(types))
+    module = Module({"main": Function(params, call(name, *params, attrs=case.attrs))})
+    made = PassManager(verify=True).run(module, (SimplifyInference(),))
+    wanted = np.asarray(Interpreter(module).evaluate(module.main, arrays))
+    found = np.asarray(Interpreter(made).evaluate(made.main, arrays))
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize(

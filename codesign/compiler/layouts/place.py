@@ -30,6 +30,11 @@ class Place:
         """Whether axes have other places only: nothing is cut into blocks."""
         return not Layout.of(self.source).blocks and not Layout.of(self.target).blocks
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether axes lie in blocks here."""
+        return len(Layout.of(self.target).blocks) > 0
+
     def axis(self, axis: int) -> int:
         """Return where the (outer part of the) program's axis lies."""
         name = self.source[axis]

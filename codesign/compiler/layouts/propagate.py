@@ -105,8 +105,8 @@ class _Mover:
         """Return whether blocks divide what the layer reads and makes."""
         places = [Place(*pair) for pair in zip(own, wanted, strict=True)]
         pairs = [*zip(places, node.args, strict=True), (places[0], node)]
-        shapes = [(place, self.facts.shape(each)) for place, each in pairs]
-        return all(shape is not None and place.holds(shape) for place, shape in shapes)
+        cut = [(place, self.facts.shape(each)) for place, each in pairs if place.is_cut]
+        return all(shape is not None and place.holds(shape) for place, shape in cut)
 
     def _operator(self, node: Call) -> tuple[Expr, Place | None]:
         operands = node.args

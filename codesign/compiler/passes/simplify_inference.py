@@ -27,7 +27,7 @@ from codesign.compiler.pass_manager import Form, PassContext, map_bodies
 from codesign.diagnostics import Span
 from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.types import UNKNOWN, TensorType, Type
 from codesign.ir.relay.visit import rewrite_pairs
 from codesign.ops.nn.batch_norm import BatchNormAttrs
 from codesign.ops.nn.normalization import (
@@ -84,6 +84,8 @@ def _rule(original: Expr, rebuilt: Expr, types: Mapping[Expr, Type]) -> Expr:
             attrs, LayerNormAttrs | InstanceNormAttrs | GroupNormAttrs
         ):
             type_ = _tensor(types[original])
+            if isinstance(attrs, GroupNormAttrs) and not _can_group(type_, attrs):
+                return rebuilt
             normal = _normalized(data, attrs, type_, span)
             along = _along(attrs.axis, len(type_.shape))
             gammas = _op("reshape", gamma, attrs=along, span=span)
@@ -113,11 +115,17 @@ def _normalized(
         case InstanceNormAttrs():
             return _centred(data, instance_axes(attrs, rank), attrs.epsilon, type_, span)
         case GroupNormAttrs():
-            apart = ReshapeAttrs(shape=grouped_shape(attrs, type_.static_shape))
+            shape = tuple(-1 if dim is UNKNOWN else dim for dim in type_.shape)
+            apart = ReshapeAttrs(shape=grouped_shape(attrs, shape))
             grouped = _op("reshape", data, attrs=apart, span=span)
             normal = _centred(grouped, grouped_axes(attrs, rank), attrs.epsilon, type_, span)
-            whole = ReshapeAttrs(shape=type_.static_shape)
-            return _op("reshape", normal, attrs=whole, span=span)
+            return _op("reshape", normal, attrs=ReshapeAttrs(shape=shape), span=span)
+
+
+def _can_group(type_: TensorType, attrs: GroupNormAttrs) -> bool:
+    """Return whether a reshape can part the groups: it finds one unknown length, not two."""
+    channels = type_.shape[attrs.axis % len(type_.shape)]
+    return channels is not UNKNOWN and type_.shape.count(UNKNOWN) <= 1
 
 
 def _centred(

@@ -23,7 +23,7 @@ from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Call, Constant, Expr, Function, OpRef, Tuple, Var
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType
+from codesign.ir.relay.types import UNKNOWN, TensorType
 from codesign.ir.relay.visit import post_order
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.layout import Layout
@@ -136,6 +136,22 @@ def test_there_and_back_is_the_plain_network(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_the_whole_language_keeps_its_answers(seed: int) -> None:
     assert not judge(random_program(seed, 40), ("convert-layout", "alter-op-layout")).breaches
+
+
+@pytest.mark.parametrize("level", range(5))
+def test_an_unknown_batch_becomes_plain_too(level: int) -> None:
+    x = Var("x", TensorType((UNKNOWN, 6, 6, 4), DType.FLOAT32))
+    weight = _random(1, 3, 3, 4, 5)
+    attrs = Conv2DAttrs(data_layout="NHWC", kernel_layout="HWIO")
+    pool = Pool2DAttrs(pool_size=(2, 2), layout="NHWC")
+    body = call("nn.max_pool2d", call("nn.conv2d", x, weight, attrs=attrs), attrs=pool)
+    module = Module({"main": Function((x,), body)})
+    made = optimize(module, level, verify=True)
+    found = [node.attrs for node in post_order(made.main.body) if isinstance(node, Call)]
+    assert all(a.is_plain for a in found if isinstance(a, Conv2DAttrs | Pool2DAttrs))
+    data = np.random.default_rng(5).standard_normal((2, 6, 6, 4)).astype(np.float32)
+    wanted, given = (np.asarray(Interpreter(each).run(x=data)) for each in (module, made))
+    np.testing.assert_allclose(given, wanted, rtol=1e-4, atol=1e-5)
 
 
 def _random(seed: int, *shape: int) -> Constant:
