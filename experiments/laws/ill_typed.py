@@ -68,8 +68,8 @@ def _other_operator(draw: Draw, node: Expr) -> Expr | None:
 def _other_callee(draw: Draw, node: Expr) -> Expr | None:
     if not isinstance(node, Call):
         return None
-    callee = draw.one_of((Tuple(()), GlobalVar("main"), Constructor("Cons"), Tuple((node,))))
-    return replace(node, callee=callee)
+    others: tuple[Expr, ...] = (Tuple(()), GlobalVar("main"), Constructor("Cons"), Tuple((node,)))
+    return replace(node, callee=draw.one_of(others))
 
 
 def _other_field(draw: Draw, node: Expr) -> Expr | None:

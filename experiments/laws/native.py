@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
 from codesign.compiler import driver
 from codesign.diagnostics import CodesignError
 from codesign.ir.executable.executable import NativeStep
@@ -49,6 +51,7 @@ def _run(program: Program, level: int) -> tuple[Answer, int]:
             return found, function.live_objects
         case _:
             names = (port.name for port in executable.inputs)
-            inputs = dict(zip(names, program.args, strict=True))
+            arrays = [each for each in program.args if isinstance(each, np.ndarray)]
+            inputs = dict(zip(names, arrays, strict=True))
             outputs = Session(executable).run(inputs)
             return tuple(plain(outputs[port.name]) for port in executable.outputs), 0

@@ -14,9 +14,9 @@ from typing import Final, final
 
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.frontend.prelude import prelude
-from codesign.compiler.values import DataValue, Result
 from codesign.diagnostics import CodesignError, InternalError
 from codesign.dtypes import DType
+from codesign.ir.executable.values import DataValue
 from codesign.ir.relay.expr import Expr, Function, GlobalVar, Var
 from codesign.ir.relay.module import ConstructorDefinition, Module, TypeDefinition
 from codesign.ir.relay.type_algebra import free_type_variables
@@ -26,6 +26,7 @@ from experiments.laws.draw import Draw
 from experiments.laws.productions import PRODUCTIONS
 from experiments.laws.spine import Spine
 from experiments.laws.writer import Scope, Writer
+from host_runtime.values import Value
 
 _LIBRARY: Final = (
     *("id", "compose", "flip", "map", "foldl", "foldr", "filter", "zip", "rev", "concat"),
@@ -42,7 +43,7 @@ class Program:
     seed: int
     size: int
     module: Module
-    args: tuple[Result, ...]
+    args: tuple[Value, ...]
 
 
 def random_program(seed: int, size: int = 40) -> Program:
@@ -111,7 +112,7 @@ def _data_types(draw: Draw) -> dict[str, TypeDefinition]:
     return found
 
 
-def argument(writer: Writer, type_: Type) -> Result:
+def argument(writer: Writer, type_: Type) -> Value:
     """Return a random value of a type without functions, as the interpreter takes it."""
     match type_:
         case TensorType():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
 from codesign.compiler.pipelines import LEVELS, PASSES
