@@ -35,7 +35,8 @@ from codesign.ir.relay.visit import children, post_order, with_children
 CPS: Final = "CPS"
 """The attribute of functions whose last parameter is a continuation."""
 
-Steps: TypeAlias = Generator[Any, Any, Expr]
+Steps: TypeAlias = Generator[Any, Any, Any]
+"""A computation that returns an expression; what a `yield` gives has no type."""
 
 
 @final
@@ -141,9 +142,9 @@ class Conversion:
             case Match(value, clauses) if not self._is_direct(expr):
                 value_ = yield self._direct(value)
                 new = []
-                for each in clauses:
-                    body = yield self._block(each.body, continuation)
-                    new.append(Clause(self._pattern(each.pattern), body))
+                for clause in clauses:
+                    body = yield self._block(clause.body, continuation)
+                    new.append(Clause(self._pattern(clause.pattern), body))
                 return replace(expr, value=value_, clauses=tuple(new))
             case Call() if not self._is_direct(expr):
                 return (yield self._call(expr, continuation))
@@ -189,9 +190,9 @@ class Conversion:
             case Match(value, clauses):
                 found = yield self._direct(value)
                 made = []
-                for each in clauses:
-                    body = yield self._direct(each.body)
-                    made.append(Clause(self._pattern(each.pattern), body))
+                for clause in clauses:
+                    body = yield self._direct(clause.body)
+                    made.append(Clause(self._pattern(clause.pattern), body))
                 return replace(expr, value=found, clauses=tuple(made))
             case Let():
                 return (yield self._direct_lets(expr))

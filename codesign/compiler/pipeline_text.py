@@ -62,7 +62,7 @@ def _items(text: str) -> Iterator[tuple[str, str | None]]:
 
 def _made(kind: type[Pass], arguments: str) -> Pass:
     hints = get_type_hints(kind)
-    names = [each.name for each in fields(kind)] if is_dataclass(kind) else []
+    names: list[str] = [each.name for each in fields(kind)] if is_dataclass(kind) else []
     values: dict[str, object] = {}
     for text in filter(str.strip, arguments.split(",")):
         parameter = _PARAMETER.fullmatch(text)

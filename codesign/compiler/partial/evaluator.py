@@ -138,8 +138,7 @@ class Evaluator:
             case Function():
                 return self._closure(expr, name, env, types)
             case Tuple(fields):
-                known = yield from self._all(fields, env, types, block)
-                return of_fields(KnownTuple(known))
+                return of_fields(KnownTuple((yield from self._all(fields, env, types, block))))
             case Project(value, index):
                 (known,) = yield from self._all((value,), env, types, block)
                 if isinstance(known.static, KnownTuple):
@@ -211,8 +210,8 @@ class Evaluator:
         if isinstance(callee.atom, GlobalVar):
             function = self._module.functions[callee.atom.name]
             if self._limits.allows(function, args):
-                meaning = self._meaning(function, call, types)
-                return (yield self._inlined(function, args, {}, meaning, block))
+                own_types = self._meaning(function, call, types)
+                return (yield self._inlined(function, args, {}, own_types, block))
         return (yield self._unknown_call(call, callee, args, block))
 
     def _operator(self, call: Call, args: tuple[Partial, ...], block: Block) -> Steps:

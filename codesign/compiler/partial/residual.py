@@ -19,10 +19,10 @@ from codesign.diagnostics import InternalError
 from codesign.ir.relay.expr import Call, Constructor, Expr, RefNew, Tuple, Var
 from codesign.ir.relay.types import Type
 
-Steps: TypeAlias = Generator[Any, Any, Partial]
-"""A computation that returns a value."""
+Steps: TypeAlias = Generator[Any, Any, Any]
+"""A computation that returns a partially known value; what a `yield` gives has no type."""
 
-Atom: TypeAlias = Generator[Any, Any, Expr]
+Atom: TypeAlias = Generator[Any, Any, Any]
 """A computation that returns an atom of the residual program."""
 
 

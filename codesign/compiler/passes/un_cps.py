@@ -51,7 +51,8 @@ from codesign.ir.relay.type_algebra import parts, with_parts
 from codesign.ir.relay.types import FuncType, Type
 from codesign.ir.relay.visit import children, post_order, with_children
 
-Steps: TypeAlias = Generator[Any, Any, Expr]
+Steps: TypeAlias = Generator[Any, Any, Any]
+"""A computation that returns an expression; what a `yield` gives has no type."""
 
 
 @final
@@ -185,9 +186,9 @@ class _Back:
                 return If((yield self._direct(condition)), new[0], new[1], expr.span)
             case Match(value, clauses) if end is not None:
                 made = []
-                for each in clauses:
-                    body = yield self._block(each.body, end)
-                    made.append(Clause(self._pattern(each.pattern), body))
+                for clause in clauses:
+                    body = yield self._block(clause.body, end)
+                    made.append(Clause(self._pattern(clause.pattern), body))
                 return replace(expr, value=(yield self._direct(value)), clauses=tuple(made))
             case _ if end is None:
                 return (yield self._direct(expr))
@@ -215,9 +216,9 @@ class _Back:
                 return (yield self._block(expr, None))
             case Match(value, clauses):
                 made = []
-                for each in clauses:
-                    body = yield self._direct(each.body)
-                    made.append(Clause(self._pattern(each.pattern), body))
+                for clause in clauses:
+                    body = yield self._direct(clause.body)
+                    made.append(Clause(self._pattern(clause.pattern), body))
                 return replace(expr, value=(yield self._direct(value)), clauses=tuple(made))
             case _:
                 new = []

@@ -107,7 +107,8 @@ def fresh_copy(
         if isinstance(node, Function):
             for each in node.type_params:
                 values[each] = TypeParameter(names.fresh(each.name))
-    copies: dict[Expr, Expr] = dict(variables or {})
+    copies: dict[Expr, Expr] = {}
+    copies.update((variables or {}).items())
     for node in nodes:
         for var in binders(node):
             copies[var] = replace(var, annotation=_typed(var.annotation, values))
