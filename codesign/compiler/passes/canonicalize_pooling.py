@@ -17,7 +17,7 @@ from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
 from codesign.ir.relay.expr import Call, Expr, OpRef
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.types import UNKNOWN, Dim, TensorType, Type
 from codesign.ir.relay.visit import rewrite_pairs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.reduce import ReduceAttrs
@@ -44,12 +44,15 @@ class CanonicalizePooling:
 def _rule(original: Expr, rebuilt: Expr, types: Mapping[Expr, Type]) -> Expr:
     match original, rebuilt:
         case Call(args=(old,)), Call(OpRef("mean"), (data,), ReduceAttrs(axis=axis) as attrs, span):
+            shape = _shape(types[original])
             if len(_shape(types[old])) != 4 or sorted(each % 4 for each in axis) != [2, 3]:
+                return rebuilt
+            if not attrs.keepdims and shape.count(UNKNOWN) > 1:
                 return rebuilt
             pool = Call(OpRef("nn.global_avg_pool2d", span), (data,), None, span)
             if attrs.keepdims:
                 return pool
-            reshape = ReshapeAttrs(shape=_shape(types[original]))
+            reshape = ReshapeAttrs(shape=tuple(-1 if d is UNKNOWN else d for d in shape))
             return Call(OpRef("reshape", span), (pool,), reshape, span)
         case (
             Call(args=(old,)),
@@ -65,6 +68,6 @@ def _rule(original: Expr, rebuilt: Expr, types: Mapping[Expr, Type]) -> Expr:
             return rebuilt
 
 
-def _shape(type_: Type) -> tuple[int, ...]:
+def _shape(type_: Type) -> tuple[Dim, ...]:
     assert isinstance(type_, TensorType), "pools and means take tensors"
-    return type_.static_shape
+    return type_.shape

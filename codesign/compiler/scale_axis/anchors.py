@@ -63,7 +63,7 @@ def anchor_name(call: Call) -> str:
 
 def channel_axis(anchor: Call, types: Mapping[Expr, Type]) -> int:
     """Return the axis of the channels of an anchor's result."""
-    return len(shape_of(types[anchor])) - 1 if anchor_name(anchor) == "nn.dense" else 1
+    return rank_of(types[anchor]) - 1 if anchor_name(anchor) == "nn.dense" else 1
 
 
 def channels_of(anchor: Call, types: Mapping[Expr, Type]) -> int:
@@ -74,6 +74,12 @@ def channels_of(anchor: Call, types: Mapping[Expr, Type]) -> int:
 def is_known(type_: Type) -> bool:
     """Return whether a type is that of a tensor of known lengths."""
     return isinstance(type_, TensorType) and UNKNOWN not in type_.shape
+
+
+def rank_of(type_: Type) -> int:
+    """Return the number of axes of a layer's tensor."""
+    assert isinstance(type_, TensorType), "layers take and give tensors"
+    return len(type_.shape)
 
 
 def shape_of(type_: Type) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from codesign.compiler.scale_axis.anchors import (
     channel_axis,
     is_anchor,
+    rank_of,
     scaled_inputs,
     scaled_outputs,
     shape_of,
@@ -167,7 +168,7 @@ class _Mover:
             case Call(OpRef(name), (data, *_)) if self._passes(name, scale):
                 return [data]
             case Call(OpRef("nn.bias_add"), (data, Constant()), BiasAddAttrs(axis=axis)):
-                if axis % len(shape_of(self.types[node])) != scale.axis:
+                if axis % rank_of(self.types[node]) != scale.axis:
                     return None
                 edits.operands[node, 1] = scale.values
                 return [data]
@@ -184,7 +185,7 @@ class _Mover:
         self, node: Call, sides: tuple[Expr, Expr], scale: _Scale, edits: _Edits
     ) -> list[Expr] | None:
         handed: list[Expr] = []
-        rank = len(shape_of(self.types[node]))
+        rank = rank_of(self.types[node])
         for place, side in enumerate(sides):
             if isinstance(side, Constant):
                 edits.operands[node, place] = scale.across(rank)
@@ -217,7 +218,7 @@ class _Mover:
         """Return what a reader hands the scale on as; None if it refuses."""
         match reader:
             case Call(_, (data, _)) if data is node and is_anchor(reader):
-                rank = len(shape_of(self.types[node]))
+                rank = rank_of(self.types[node])
                 is_dense = channel_axis(reader, self.types) != 1 or rank == 2
                 if scale.axis != (rank - 1 if is_dense else 1):
                     return None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.frontend.relay_parser import parse_module
 from codesign.compiler.interpreter import Interpreter
 from codesign.compiler.pass_manager import PassContext, PassManager
 from codesign.compiler.passes.div_to_mul import DivToMul
 from codesign.compiler.passes.fold_explicit_padding import FoldExplicitPadding
-from codesign.compiler.pipelines import PASSES
+from codesign.compiler.pipelines import PASSES, optimize
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Call, Constant, Function, OpRef, Var
 from codesign.ir.relay.module import Module
@@ -97,3 +98,42 @@ def test_a_long_chain_of_reshapes_is_joined_once() -> None:
     ]
     assert names.count("reshape") <= 2
     assert names.count("nn.relu") == 60
+
+
+UNKNOWN_TEXTS = [
+    "nn.layer_norm(nn.dropout(%x), %g, %g)",
+    "mean(reshape(%x, shape=[-1, 2, 3, 1]), axis=[2, 3])",
+    "nn.global_avg_pool2d(nn.relu(nn.bias_add(reshape(%x, shape=[1, 2, -1, 3]), %h))) * 2f",
+    "nn.dense(multiply(nn.relu(nn.dense(%x, %w)), 2f), %w)",
+    "concatenate((%x + 0f, negative(negative(%x))), axis=0) / 4f",
+    "reshape(nn.relu(reshape(%x, shape=[-1])), shape=[-1, 6])",
+]
+
+
+@pytest.mark.parametrize("text", UNKNOWN_TEXTS)
+@pytest.mark.parametrize("level", range(5))
+def test_every_level_takes_lengths_that_are_not_known(text: str, level: int) -> None:
+    module = parse_module(f"""#[version = "0.0.5"]
+def @main(%x: Tensor[(?, 6), float32], %g: Tensor[(6), float32], %h: Tensor[(2), float32],
+          %w: Tensor[(6, 6), float32]) {{ {text} }}
+""")
+    rng = np.random.default_rng(4)
+    inputs = {
+        "x": rng.standard_normal((4, 6)).astype(np.float32),
+        "g": rng.standard_normal(6).astype(np.float32),
+        "h": rng.standard_normal(2).astype(np.float32),
+        "w": rng.standard_normal((6, 6)).astype(np.float32),
+    }
+    made = optimize(module, level, verify=True)
+    wanted, found = (np.asarray(Interpreter(each).run(**inputs)) for each in (module, made))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", UNKNOWN_TEXTS)
+@pytest.mark.parametrize("name", sorted(set(PASSES) - {"defunctionalize"}))
+def test_every_pass_takes_lengths_that_are_not_known(text: str, name: str) -> None:
+    module = parse_module(f"""#[version = "0.0.5"]
+def @main(%x: Tensor[(?, 6), float32], %g: Tensor[(6), float32], %h: Tensor[(2), float32],
+          %w: Tensor[(6, 6), float32]) {{ {text} }}
+""")
+    infer_types(PASSES[name]().run(module, PassContext()))
