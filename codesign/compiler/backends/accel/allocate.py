@@ -17,7 +17,7 @@ from codesign.diagnostics import InternalError
 @final
 @dataclass(slots=True)
 class Ring:
-    """The tiles of one memory, handed out round and round."""
+    """The tiles of one memory, or the first of them, handed out round and round."""
 
     depth: int
     head: int = 0
@@ -43,6 +43,11 @@ class Ring:
         }
         self.resident[tag] = (base, tiles)
         return base
+
+    def limit(self, depth: int) -> None:
+        """Hand out the first `depth` tiles alone from now on; what lies beyond them stays."""
+        self.depth = depth
+        self.head = 0 if self.head >= depth else self.head
 
     def divide(self, slot: int, count: int = 1) -> None:
         """Hand out slots of equal size from now on, so that odd remainders never spoil a turn.

@@ -40,6 +40,11 @@ class Builder:
         self.tables = Ring(self.config.lut_depth // TABLE_ENTRIES if self.config.has_lut else 0)
         self.banks = Banks(self.config.acc_banks, self.config.acc_bank_depth)
 
+    def use(self, within: AccelConfig) -> None:
+        """Use no more of the memories from now on than another configuration has."""
+        for memory, ring in self.rings.items():
+            ring.limit(min(self.config.depth(memory), within.depth(memory)))
+
     def add(self, node: Node) -> None:
         """Append a node."""
         self.nodes.append(node)

@@ -48,11 +48,11 @@ def emit(
     if misfits:
         errors = [refuse(layer, needs, config) for layer, needs in misfits]
         raise CodesignError(*(each for error in errors for each in error.diagnostics))
-    tilings = Search(config, tuning).choose(layers)
+    choices = Search(config, tuning).choose(layers)
     builder = Builder(config)
     bounds = [0]
-    for layer, tiling in zip(layers, tilings, strict=True):
-        emit_layer(builder, layer, tiling)
+    for layer, choice in zip(layers, choices, strict=True):
+        emit_layer(builder, layer, choice)
         bounds.append(len(builder.nodes))
     instructions = synchronize(builder.nodes)
     constants = bytes(builder.constants.image)

@@ -12,7 +12,7 @@ from codesign.compiler.backends.accel.layer import (
     MultiplyLayer,
     WindowLayer,
 )
-from codesign.compiler.backends.accel.tile import FlatTiling, GemmTiling, Tiling, WindowTiling
+from codesign.compiler.backends.accel.tile import Choice, FlatTiling, GemmTiling, WindowTiling
 from codesign.compiler.backends.accel.vector import (
     emit_add,
     emit_lookup,
@@ -22,8 +22,10 @@ from codesign.compiler.backends.accel.vector import (
 from codesign.diagnostics import InternalError
 
 
-def emit_layer(builder: Builder, layer: Layer, tiling: Tiling) -> None:
+def emit_layer(builder: Builder, layer: Layer, choice: Choice) -> None:
     """Append a layer's instructions."""
+    tiling = choice.tiling
+    builder.use(choice.within or builder.config)
     match layer, tiling:
         case GemmLayer(), GemmTiling():
             emit_gemm(builder, layer, tiling)

@@ -26,7 +26,7 @@ from codesign.compiler.backends.accel.layer import (
 )
 from codesign.compiler.backends.accel.layer_to_nodes import emit_layer
 from codesign.compiler.backends.accel.synchronize import synchronize
-from codesign.compiler.backends.accel.tile import Candidate, Tiling, candidates, is_legal
+from codesign.compiler.backends.accel.tile import Choice, candidates, is_legal
 
 Clock: TypeAlias = Callable[[Program, AccelConfig], int]
 """Returns the cycles of a program on a configuration: a simulator, or hardware."""
@@ -38,7 +38,7 @@ BEHIND: Final = 3
 """Tilings that are timed behind the layer before, the best of those."""
 
 _SEGMENT_BYTES: Final = 1 << 30
-_Step: TypeAlias = tuple[Layer, Tiling]
+_Step: TypeAlias = tuple[Layer, Choice]
 
 
 @final
@@ -51,7 +51,7 @@ class Tuning:
     """
 
     clock: Clock
-    winners: dict[Hashable, list[Tiling]] = field(default_factory=dict)
+    winners: dict[Hashable, list[Choice]] = field(default_factory=dict)
 
 
 @final
@@ -63,65 +63,65 @@ class Search:
     tuning: Tuning | None
     timed: dict[Hashable, int] = field(default_factory=dict)
 
-    def choose(self, layers: Sequence[Layer]) -> tuple[Tiling, ...]:
+    def choose(self, layers: Sequence[Layer]) -> tuple[Choice, ...]:
         """Return a tiling for each layer of a program, in order."""
-        chosen: list[Tiling] = []
+        chosen: list[Choice] = []
         for index, layer in enumerate(layers):
             before = [(layers[index - 1], chosen[-1])] if index else []
             chosen.append(self._best(before, layer))
         return tuple(chosen)
 
-    def _best(self, before: list[_Step], layer: Layer) -> Tiling:
+    def _best(self, before: list[_Step], layer: Layer) -> Choice:
         if self.tuning is None:
-            return candidates(layer, self.config, 1)[0].tiling
+            return Choice(candidates(layer, self.config, 1)[0].tiling)
         alone = self._fastest(layer)
         best = alone[0]
         if before:
-            best = min(alone, key=lambda tiling: self._cycles([*before, (layer, tiling)]))
+            best = min(alone, key=lambda choice: self._cycles([*before, (layer, choice)]))
         winners = self._winners(layer)
-        winners += [each for each in dict.fromkeys((alone[0], best)) if each not in winners]
+        made = [Choice(each.tiling, each.within or self.config) for each in (alone[0], best)]
+        winners += [each for each in dict.fromkeys(made) if each not in winners]
         return best
 
-    def _fastest(self, layer: Layer) -> list[Tiling]:
-        found: list[tuple[int, int, Tiling]] = []
-        for rank, candidate in enumerate(self._worth_timing(layer)):
-            if not _is_hopeless(candidate, found):
-                cycles = self._cycles([(layer, candidate.tiling)])
-                found.append((cycles, rank, candidate.tiling))
-        return [tiling for _, _, tiling in sorted(found, key=lambda each: each[:2])[:BEHIND]]
+    def _fastest(self, layer: Layer) -> list[Choice]:
+        found: list[tuple[int, int, Choice]] = []
+        for rank, (choice, least) in enumerate(self._worth_timing(layer)):
+            if not _is_hopeless(least, found):
+                found.append((self._cycles([(layer, choice)]), rank, choice))
+        return [choice for _, _, choice in sorted(found, key=lambda each: each[:2])[:BEHIND]]
 
-    def _worth_timing(self, layer: Layer) -> list[Candidate]:
-        """Return the best tilings by estimate, and what was best on other configurations."""
-        found = list(candidates(layer, self.config, ALONE))
-        known = {each.tiling for each in found}
-        remembered = self._winners(layer)
+    def _worth_timing(self, layer: Layer) -> list[tuple[Choice, float]]:
+        """Return the best by estimate and what was best on other configurations; least cycles."""
+        found = [
+            (Choice(each.tiling), each.least) for each in candidates(layer, self.config, ALONE)
+        ]
         return found + [
-            Candidate(tiling, 0.0, 0.0)
-            for tiling in remembered
-            if tiling not in known and is_legal(layer, tiling, self.config)
+            (choice, 0.0)
+            for choice in self._winners(layer)
+            if choice.within != self.config and is_legal(layer, choice.tiling, self.config)
         ]
 
-    def _winners(self, layer: Layer) -> list[Tiling]:
+    def _winners(self, layer: Layer) -> list[Choice]:
         assert self.tuning is not None, "only a clock finds winners"
         return self.tuning.winners.setdefault(_shape(layer), [])
 
     def _cycles(self, steps: list[_Step]) -> int:
-        key = tuple((_shape(layer), tiling) for layer, tiling in steps), _links(steps)
+        key = tuple((_shape(layer), choice) for layer, choice in steps), _links(steps)
         if key not in self.timed:
             assert self.tuning is not None, "only a clock times programs"
             self.timed[key] = self.tuning.clock(_program(steps, self.config), self.config)
         return self.timed[key]
 
 
-def _is_hopeless(candidate: Candidate, found: list[tuple[int, int, Tiling]]) -> bool:
+def _is_hopeless(least: float, found: list[tuple[int, int, Choice]]) -> bool:
     """Whether as many as are wanted have been faster than this one can be."""
-    return len(found) >= BEHIND and sorted(found)[BEHIND - 1][0] <= candidate.least
+    return len(found) >= BEHIND and sorted(each[0] for each in found)[BEHIND - 1] <= least
 
 
 def _program(steps: list[_Step], config: AccelConfig) -> Program:
     builder = Builder(config, has_values=False)
-    for layer, tiling in steps:
-        emit_layer(builder, layer, tiling)
+    for layer, choice in steps:
+        emit_layer(builder, layer, choice)
     return Program(
         instructions=synchronize(builder.nodes),
         digest=config.digest,

@@ -80,6 +80,15 @@ Tiling: TypeAlias = GemmTiling | WindowTiling | FlatTiling
 
 @final
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """A tiling, and how many tiles of the memories it makes use of: of all, where there is none."""
+
+    tiling: Tiling
+    within: AccelConfig | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A tiling with its estimated cycles, and those that no order of its work goes below."""
 
