@@ -29,7 +29,7 @@ BESIDE_TORCH: Final = (
     "fsspec",
     "setuptools>=77",
 )
-"""What torch imports; its packages for graphics cards stay away."""
+"""What torch imports; its packages for graphics cards stay away where it starts without them."""
 
 
 @final
@@ -82,20 +82,28 @@ def _environment(home: Path, say: Callable[[str], None]) -> Path:
         return python
     say(f"installs {TORCH} into {home} (200 MB)")
     pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    for command in (
-        (sys.executable, "-m", "venv", str(home)),
-        (*pip, "--no-deps", TORCH),
-        (*pip, *BESIDE_TORCH),
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise CodesignError.of(
-                f"{TORCH} cannot be installed",
-                found=done.stderr.strip()[-400:],
-                help="PyPI must be reachable",
-            )
+    _require(sys.executable, "-m", "venv", str(home))
+    _require(*pip, "--no-deps", TORCH)
+    _require(*pip, *BESIDE_TORCH)
+    if _run(str(python), "-c", "import torch").returncode:
+        say("this torch needs its packages for graphics cards, too (3 GB)")
+        _require(*pip, TORCH)
     ready.write_text(TORCH, encoding="utf-8")
     return python
+
+
+def _require(*command: str) -> None:
+    done = _run(*command)
+    if done.returncode:
+        raise CodesignError.of(
+            f"{TORCH} cannot be installed",
+            found=done.stderr.strip()[-400:],
+            help="PyPI must be reachable",
+        )
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def _write_inputs(folder: Path) -> None:
