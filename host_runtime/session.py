@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeAlias, final
@@ -205,6 +205,8 @@ class _Whole:
     def of(cls, executable: Executable, functions: Sequence[_Function]) -> _Whole | None:
         """Return the executable as one function, or None where there is more to do."""
         inputs = tuple(port.name for port in executable.inputs)
+        if any(_named_lengths(executable.inputs)):
+            return None
         match functions:
             case [(step, (CpuFunction() | NativeFunction()) as function)] if (
                 step.inputs == inputs and step.outputs == executable.results
@@ -265,6 +267,29 @@ def checked_inputs(ports: tuple[Port, ...], inputs: Mapping[str, Array]) -> dict
                 )
             )
         arrays[port.name] = np.ascontiguousarray(array).reshape(array.shape)
+    problems += _length_problems(ports, arrays)
     if problems:
         raise CodesignError(*problems)
     return arrays
+
+
+def _named_lengths(ports: tuple[Port, ...]) -> Iterator[tuple[str, str, int, int]]:
+    """Yield each named length of an input: its name, the input, its rank, and the axis."""
+    for port in ports:
+        if isinstance(port.type, TensorType):
+            for axis, length in enumerate(port.type.lengths):
+                if length is not None:
+                    yield length.name, port.name, len(port.type.shape), axis
+
+
+def _length_problems(ports: tuple[Port, ...], arrays: Mapping[str, Array]) -> Iterator[Problem]:
+    """Yield a mistake where one name is two lengths; other shapes are told elsewhere."""
+    known: dict[str, tuple[int, str]] = {}
+    for length, name, rank, axis in _named_lengths(ports):
+        shape = np.shape(arrays[name]) if isinstance(arrays.get(name), np.ndarray) else ()
+        if len(shape) != rank:
+            continue
+        before, where = known.setdefault(length, (shape[axis], name))
+        if before != shape[axis]:
+            found = f"found {before} in {where!r} and {shape[axis]} in {name!r}"
+            yield Problem(what=f"{length} is two lengths", found=found)

@@ -134,3 +134,16 @@ def test_a_file_that_was_cut_off_is_refused(
         path.write_bytes(content[:end])
         with pytest.raises(CodesignError):
             codesign.load(path)
+
+
+def test_a_name_that_is_two_lengths_is_refused(tmp_path: Path) -> None:
+    text = """#[version = "0.0.5"]
+def @main(%x: Tensor[(n, 4), float32], %y: Tensor[(n, 2), float32]) { (%x, nn.relu(%y)) }
+"""
+    path = tmp_path / "named.codesign"
+    codesign.save(codesign.compile(parse_module(text)), path)
+    session = Session(codesign.load(path))
+    x, y = np.ones((3, 4), np.float32), np.ones((3, 2), np.float32)
+    assert [np.shape(each) for each in session.run({"x": x, "y": y}).values()] == [(3, 4), (3, 2)]
+    with pytest.raises(CodesignError, match=r"(?s)n is two lengths.*found 3 in 'x' and 2 in 'y'"):
+        session.run({"x": x, "y": y[:2]})
