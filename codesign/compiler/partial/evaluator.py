@@ -17,6 +17,7 @@ from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.partial.known import computed, matched, tuple_of
 from codesign.compiler.partial.limits import Limits
 from codesign.compiler.partial.residual import Atom, Residual, Steps
+from codesign.compiler.partial.typing import Types, Typing, is_checked, substituted
 from codesign.compiler.partial.values import (
     Block,
     KnownCell,
@@ -58,15 +59,11 @@ from codesign.ir.relay.module import Module
 from codesign.ir.relay.rename import Names
 from codesign.ir.relay.type_algebra import (
     map_lengths,
-    match_types,
-    parts,
     substitute_type,
-    type_leaves,
 )
-from codesign.ir.relay.types import UNKNOWN, FuncType, Hole, TensorType, Type, TypeVar
+from codesign.ir.relay.types import UNKNOWN, Type, TypeVar
 from codesign.ir.relay.visit import free_variables
 
-Types: TypeAlias = Mapping[TypeVar, Type]
 Environment: TypeAlias = dict[Var, Partial]
 
 
@@ -78,7 +75,7 @@ class Evaluator:
         self, module: Module, types: Mapping[Expr, Type], names: Names, limits: Limits
     ) -> None:
         self._module = module
-        self._types = types
+        self._typing = Typing(types)
         self._names = names
         self._limits = limits
         self._effects = Effects(module)
@@ -119,7 +116,7 @@ class Evaluator:
 
     def _annotated(self, var: Var, value: Partial, types: Types, block: Block) -> Steps:
         """Return the value of a variable; one that is checked at run time is checked there."""
-        if var.annotation is None or not _is_checked(var.annotation):
+        if var.annotation is None or not is_checked(var.annotation):
             return value
         atom = yield self._residual.atom(value, block)
         loose = map_lengths(substitute_type(var.annotation, types), lambda _: UNKNOWN)
@@ -203,14 +200,14 @@ class Evaluator:
                 own = closure.captured
                 if closure.itself is not None:
                     own = {**own, closure.itself: callee}
-                meaning = {**closure.types, **self._meaning(closure.function, call, types)}
+                meaning = {**closure.types, **self._typing.meaning(closure.function, call, types)}
                 return (yield self._inlined(closure.function, args, own, meaning, block))
             case _:
                 pass
         if isinstance(callee.atom, GlobalVar):
             function = self._module.functions[callee.atom.name]
             if self._limits.allows(function, args):
-                own_types = self._meaning(function, call, types)
+                own_types = self._typing.meaning(function, call, types)
                 return (yield self._inlined(function, args, {}, own_types, block))
         return (yield self._unknown_call(call, callee, args, block))
 
@@ -224,22 +221,7 @@ class Evaluator:
     def _made(
         self, call: Call, constructor: Constructor, args: tuple[Partial, ...], types: Types
     ) -> Partial:
-        return of_fields(KnownData(constructor, args, self._typed(call, types), call.span))
-
-    def _typed(self, node: Expr, types: Types) -> Type | None:
-        return _substituted(self._types.get(node), types)
-
-    def _meaning(self, function: Function, call: Call, types: Types) -> Types:
-        """Return what the type parameters of a called function mean in a call."""
-        if not function.type_params:
-            return {}
-        found: dict[TypeVar, Type] = {}
-        signature = self._types[function]
-        actual = (*(self._typed(each, types) for each in call.args), self._typed(call, types))
-        for formal, type_ in zip(parts(signature), actual, strict=True):
-            if type_ is not None:
-                match_types(formal, type_, found)
-        return {each: found.get(each) or Hole() for each in function.type_params}
+        return of_fields(KnownData(constructor, args, self._typing.of(call, types), call.span))
 
     def _inlined(
         self,
@@ -326,7 +308,7 @@ class Evaluator:
             case Wildcard():
                 return pattern
             case PatternVar(var):
-                new = Var(var.name, _substituted(var.annotation, types), var.span)
+                new = Var(var.name, substituted(var.annotation, types), var.span)
                 env[var] = of_atom(new)
                 return PatternVar(new)
             case PatternConstructor(fields=fields) | PatternTuple(fields):
@@ -342,7 +324,7 @@ class Evaluator:
         match node:
             case RefNew(value):
                 (held,) = yield from self._all((value,), env, types, block)
-                cell = KnownCell(None, self._typed(node, types), node.span)
+                cell = KnownCell(None, self._typing.of(node, types), node.span)
                 self._residual.store[cell] = held
                 return Partial(cell)
             case RefRead(reference):
@@ -387,7 +369,7 @@ class Evaluator:
         env = dict(closure.captured)
         params = []
         for param in function.params:
-            new = Var(param.name, self._typed(param, types), param.span)
+            new = Var(param.name, self._typing.of(param, types), param.span)
             env[param] = of_atom(new)
             params.append(new)
         var = Var("f", None, function.span)
@@ -398,22 +380,9 @@ class Evaluator:
         with self._limits.running(function):
             body: Expr = yield self._closed(function.body, env, types, Block())
         self._residual.store = outer
-        signature = self._types[function]
-        assert isinstance(signature, FuncType), "a function has a function's type"
-        result = substitute_type(signature.result, types)
+        result = self._typing.result(function, types)
         written = Function(
             tuple(params), body, result, function.attributes, tuple(own.values()), function.span
         )
         block.lines.append((var, written))
         return value
-
-
-def _substituted(type_: Type | None, types: Types) -> Type | None:
-    return None if type_ is None else substitute_type(type_, types)
-
-
-def _is_checked(annotation: Type) -> bool:
-    """Return whether the interpreter checks a length that an annotation leaves open."""
-    return any(
-        isinstance(leaf, TensorType) and UNKNOWN in leaf.shape for leaf in type_leaves(annotation)
-    )
