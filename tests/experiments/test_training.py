@@ -32,7 +32,7 @@ def test_what_is_evaluated_is_not_trained_on() -> None:
     assert twins == 0
 
 
-@pytest.mark.parametrize(("name", "steps"), [("perceptron", 20), ("convolutional", 20)])
+@pytest.mark.parametrize(("name", "steps"), [("perceptron", 20), ("convolutional", 12)])
 def test_losses_are_those_of_training_in_numpy(name: str, steps: int) -> None:
     module = network(name)
     ours = train(module, islice(batches(2), steps))
@@ -52,8 +52,8 @@ def test_both_modes_of_the_gradient_train_alike() -> None:
 
 def test_a_recursive_network_learns_as_it_does_in_numpy() -> None:
     module = network("recurrent")
-    ours = train(module, batches(12), mode="higher_order")
-    weights, losses = train_in_numpy(initial_weights(module), batches(12))
+    ours = train(module, batches(8), mode="higher_order")
+    weights, losses = train_in_numpy(initial_weights(module), batches(8))
     np.testing.assert_allclose(ours.losses[:20], losses[:20], rtol=1e-4)
     reached = accuracy(module, ours.weights)
     assert reached >= 0.95
@@ -62,8 +62,8 @@ def test_a_recursive_network_learns_as_it_does_in_numpy() -> None:
 
 def test_the_perceptron_reaches_the_accuracy_of_numpy() -> None:
     module = network("perceptron")
-    ours = train(module, batches(30))
-    weights, _ = train_in_numpy(initial_weights(module), batches(30))
+    ours = train(module, batches(20))
+    weights, _ = train_in_numpy(initial_weights(module), batches(20))
     reached = accuracy(module, ours.weights)
     assert reached >= 0.96
     assert abs(reached - accuracy(module, weights)) <= 0.01

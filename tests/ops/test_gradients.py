@@ -28,7 +28,8 @@ from tests.support.gradient_cases import (
     with_loss,
 )
 
-DRAWS = 6
+DRAWS = 3
+"""Random calls of each operator."""
 
 
 def test_every_operator_has_a_gradient_or_a_reason() -> None:

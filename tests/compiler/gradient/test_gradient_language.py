@@ -28,6 +28,16 @@ from tests.support.gradient_programs import (
 )
 
 
+TWICE_QUICKLY = (
+    "local loop",
+    "a data type with numbers",
+    "closures in data",
+    "a cell in a loop",
+    "shared nodes",
+    "unknown lengths",
+)
+
+
 def _leaves(value: Result) -> Iterator[Array]:
     match value:
         case np.ndarray():
@@ -105,8 +115,18 @@ def test_gradient_is_what_differences_say(name: str) -> None:
     _check(gradient("main", module_of(program.text)), "main", program.args())
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", TWICE_QUICKLY)
 def test_gradient_of_value_and_gradient_is_what_differences_say(name: str) -> None:
+    _check_twice(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in TWICE_QUICKLY])
+def test_gradient_of_value_and_gradient_of_every_program(name: str) -> None:
+    _check_twice(name)
+
+
+def _check_twice(name: str) -> None:
     program = PROGRAMS[name]
     once = gradient("main", module_of(program.text))
     _check(gradient("main_gradient", once), "main_gradient", program.args(), 1e-5)
@@ -163,6 +183,7 @@ def test_the_gradient_of_the_gradient_is_that_of_its_differences() -> None:
     _check(twice, "main", (number(0.7), number(0.4)), 1e-5)
 
 
+@pytest.mark.slow
 def test_three_gradients_deep() -> None:
     once = gradient("f", module_of(SMOOTH))
     twice = gradient("main", module_of(TWICE, once))

@@ -27,7 +27,7 @@ from tests.support.gradient_cases import (
 )
 from tests.support.gradient_programs import PROGRAMS, module_of
 
-QUICK = ("closures in data", "a cell in a loop", "recursive network")
+QUICK = ("closures in data", "recursive network")
 REST = tuple(name for name in PROGRAMS if name not in QUICK)
 
 
@@ -89,7 +89,7 @@ def _check_operator(name: str) -> None:
         np.testing.assert_allclose(left, right, rtol=2e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize("name", ["nn.conv2d", "nn.max_pool2d", "take", "nn.softmax"])
+@pytest.mark.parametrize("name", ["nn.conv2d", "take"])
 def test_native_gradient_of_an_operator(name: str) -> None:
     _check_operator(name)
 
