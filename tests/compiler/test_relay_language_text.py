@@ -280,17 +280,20 @@ def _operator(text: str) -> Call:
         ("nn.relu(nn.batch_norm(%x, %c, %c, %c, %c, axis=1).0)",
          "nn.relu(nn.batch_norm(%x, %c, %c, %c, %c))"),
         ("nn.relu(nn.batch_norm(%x, %c, %c, %c, %c).1)", "nn.relu(%c)"),
+        ("let %n = nn.batch_norm(%x, %c, %c, %c, %c); nn.relu(%n.0)",
+         "let %n = nn.batch_norm(%x, %c, %c, %c, %c); nn.relu(%n)"),
+        ("let %n = nn.batch_norm(%x, %c, %c, %c, %c); (%n.0, %n.1, %n.2)",
+         "let %n = nn.batch_norm(%x, %c, %c, %c, %c); (%n, %c, %c)"),
         ("nn.batch_norm(%x, %c, %c, %c, %c, scale=False, center=False)", None),
     ],
 )  # fmt: skip
 def test_their_operators_in_our_words(theirs: str, ours: str | None) -> None:
-    found = _operator(theirs)
     if ours is not None:
         head = "fn (%x: Tensor[(2, 3, 8, 8), float32], %w, %c) {"
         wanted, given = (parse_expr(head + text + "}") for text in (ours, theirs))
         assert is_equal(given, wanted)
         return
-    constants = [each.value for each in post_order(found) if isinstance(each, Constant)]
+    constants = [each.value for each in post_order(_operator(theirs)) if isinstance(each, Constant)]
     ones, zeros = constants
     np.testing.assert_array_equal(ones, np.ones(3, np.float32), strict=True)
     np.testing.assert_array_equal(zeros, np.zeros(3, np.float32), strict=True)

@@ -60,9 +60,16 @@ def operator_call(
     return Call(callee, args, _attrs(callee, values, span), span)
 
 
-def project(value: Expr, index: int, span: Span) -> Expr:
-    """Return a field of a tuple; of what gives several there, the one that is meant."""
-    return field_of_result(value, index) or Project(value, index, span)
+def project(value: Expr, index: int, span: Span, bound: Mapping[Expr, Expr]) -> Expr:
+    """Return a field of a tuple; of what gives several there, the one that is meant.
+
+    `bound` says what variables are bound to.
+    """
+    whole = bound.get(value, value)
+    found = field_of_result(whole, index)
+    if found is None:
+        return Project(value, index, span)
+    return value if found is whole else found
 
 
 def _attrs(callee: OpRef, values: Mapping[str, object], span: Span) -> Attrs | None:

@@ -115,6 +115,7 @@ class ExpressionReader:
         self._patterns = PatternReader(stream, types, arities)
         self._scope: dict[str, list[Expr]] = {}
         self._constants: dict[int, Constant] = {}
+        self._values: dict[Expr, Expr] = {}
 
     def global_function(self, name: Token) -> Function:
         """Read what follows `def @name`."""
@@ -163,7 +164,7 @@ class ExpressionReader:
         is_function = self._stream.is_word("fn")
         if is_function:
             self._bind(var.name, var, names)
-        value = yield self._infix()
+        value = self._values[var] = yield self._infix()
         if not is_function:
             self._bind(var.name, var, names)
         self._stream.expect_mark(";")
@@ -210,7 +211,7 @@ class ExpressionReader:
         while True:
             if self._stream.peek.kind is TokenKind.FIELD:
                 field = self._stream.index(self._stream.take())
-                expr = project(expr, field, self._stream.since(start))
+                expr = project(expr, field, self._stream.since(start), self._values)
             elif self._stream.take_mark("("):
                 expr = yield self._arguments(start, expr)
             else:
