@@ -27,7 +27,6 @@ from tests.support.gradient_programs import (
     tensor,
 )
 
-
 TWICE_QUICKLY = (
     "local loop",
     "a data type with numbers",
