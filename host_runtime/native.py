@@ -56,7 +56,7 @@ class NativeFunction:
         self.live_objects = 0
         self._stack_bytes = stack_bytes
         self._library = load_objects(
-            (program.control_code, program.kernel_code),
+            (program.heap_code, program.control_code, program.kernel_code),
             ("heap_new", "heap_run", "heap_delete"),
             program.triple,
             program.cpu,

@@ -34,11 +34,12 @@ class DataType:
 class NativeProgram:
     """One native library for a whole module.
 
-    Its symbols are `heap_new`, `heap_run` and `heap_delete` of `runtime.ll`; objects lie as
+    Its symbols are `heap_new`, `heap_run` and `heap_delete` of `heap.ll`; objects lie as
     `codesign.ir.executable.heap` says. Site number n of a run's mistake is `sites[n - 1]`.
     `constants` is aligned to `ALIGNMENT` where it is loaded.
     """
 
+    heap_code: bytes
     control_code: bytes
     kernel_code: bytes
     triple: str

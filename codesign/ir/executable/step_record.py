@@ -127,6 +127,7 @@ def step_out(index: int, step: Step, members: Members) -> StepRecord:
                 layers=kernel.layers,
             )
         case NativeStep(kernel=kernel):
+            members.add(f"{folder}/heap.o", kernel.heap_code)
             members.add(f"{folder}/control.o", kernel.control_code)
             members.add(f"{folder}/kernels.o", kernel.kernel_code)
             members.add(f"{folder}/constants.bin", kernel.constants)
@@ -229,6 +230,7 @@ def _native_in(
     if not mentioned <= known or len(step.inputs) != len(native.params):
         raise CodesignError.of(f"{source}: step {step.name!r} has types that nothing defines")
     program = NativeProgram(
+        heap_code=member(members, f"{folder}/heap.o", source),
         control_code=member(members, f"{folder}/control.o", source),
         kernel_code=member(members, f"{folder}/kernels.o", source),
         triple=native.triple,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import llvmlite.binding as llvm
@@ -12,7 +13,7 @@ from codesign.compiler.backends.llvm.target import CpuTarget, host, target_machi
 from codesign.compiler.backends.native.emit import program_text
 from codesign.compiler.backends.native.library import Library
 from codesign.compiler.backends.native.regions import ConstantPool, RegionCompiler
-from codesign.compiler.backends.native.runtime import runtime_text
+from codesign.compiler.backends.native.runtime import heap_text, program_head
 from codesign.compiler.native.group import group
 from codesign.compiler.native.own import own
 from codesign.compiler.native.reuse import reuse
@@ -50,7 +51,7 @@ def compile_native(module: Module, types: Mapping[Expr, Type]) -> NativeProgram:
     control = "\n".join(
         [
             _head(target),
-            runtime_text(target, len(program.constructors)),
+            program_head(target, len(program.constructors)),
             program_text(program, library),
             "",
         ]
@@ -66,6 +67,7 @@ def compile_native(module: Module, types: Mapping[Expr, Type]) -> NativeProgram:
         ]
     )
     return NativeProgram(
+        heap_code=_heap_code(target),
         control_code=_control_code(control, target),
         kernel_code=object_code(kernels, target),
         triple=target.triple,
@@ -156,6 +158,12 @@ def _border_mistakes(module: Module, what: str, type_: Type) -> list[Problem]:
 def _head(target: CpuTarget) -> str:
     layout = target_machine(target).target_data
     return f'target datalayout = "{layout}"\ntarget triple = "{target.triple}"'
+
+
+@cache
+def _heap_code(target: CpuTarget) -> bytes:
+    """Return the object code of the heap, compiled once for a processor."""
+    return _control_code("\n".join([_head(target), heap_text(target), ""]), target)
 
 
 def _control_code(text: str, target: CpuTarget) -> bytes:

@@ -77,7 +77,7 @@ def _main(program: Program) -> str:
     text.do(f"call void @rt.write(ptr %heap, ptr {result})")
     text.do(f"call void @rt.drop(ptr %heap, ptr {result})")
     lines = "\n".join(text.lines)
-    return f"define internal void @rt.main(ptr %heap) nounwind {{\n{lines}\n  ret void\n}}"
+    return f"define void @rt.main(ptr %heap) nounwind {{\n{lines}\n  ret void\n}}"
 
 
 @final

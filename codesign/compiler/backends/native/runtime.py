@@ -1,4 +1,4 @@
-"""The text of the heap that every compiled program carries: `runtime.ll` with its numbers."""
+"""The text of the heap: `heap.ll`, and what programs see of it, with their numbers."""
 
 from __future__ import annotations
 
@@ -70,26 +70,45 @@ _ARM: Final = {
 }
 
 
-def runtime_text(target: CpuTarget, constructors: int) -> str:
-    """Return the heap's functions and the objects that exist once, for so many constructors."""
-    numbers = _numbers()
-    machine = {name: Template(text).substitute(numbers) for name, text in _machine(target).items()}
-    source = resources.files("codesign.compiler.backends.native").joinpath("runtime.ll")
-    text = Template(source.read_text(encoding="utf-8")).substitute(numbers | machine)
+def heap_text(target: CpuTarget) -> str:
+    """Return the heap's functions and tables, which are the same for every program."""
+    sizes = tuple(each.size_bytes for each in DTYPES)
+    return "\n".join(
+        [
+            _rendered(target, "heap.ll", "small.ll"),
+            f"@rt.unit = constant {{ i64, i64 }} {{ i64 {_once(Kind.TUPLE)}, i64 0 }}",
+            f"@rt.class_bytes = internal constant [{len(CLASS_BYTES)} x i64] {_array(CLASS_BYTES)}",
+            f"@rt.item_bytes = internal constant [{len(DTYPES)} x i64] {_array(sizes)}",
+        ]
+    )
+
+
+def program_head(target: CpuTarget, constructors: int) -> str:
+    """Return what a program's own functions use of the heap, and the objects that exist once."""
     singles = ", ".join(
         f"{{ i64, i64 }} {{ i64 {_once(Kind.DATA)}, i64 {tag} }}" for tag in range(constructors)
     )
     count = max(constructors, 1)
     content = f"[{singles}]" if constructors else "zeroinitializer"
-    tables = (
-        f"@rt.single = internal constant [{count} x {{ i64, i64 }}] {content}",
-        f"@rt.unit = internal constant {{ i64, i64 }} {{ i64 {_once(Kind.TUPLE)}, i64 0 }}",
-        f"@rt.class_bytes = internal constant [{len(CLASS_BYTES)} x i64] {_array(CLASS_BYTES)}",
-        f"@rt.item_bytes = internal constant [{len(DTYPES)} x i64] "
-        f"{_array(tuple(each.size_bytes for each in DTYPES))}",
-        f'!0 = !{{!"{machine["REG_STACK"]}\\00"}}',
+    return "\n".join(
+        [
+            _rendered(target, "calls.ll", "small.ll"),
+            "@rt.unit = external constant { i64, i64 }",
+            f"@rt.single = constant [{count} x {{ i64, i64 }}] {content}",
+        ]
     )
-    return "\n".join([text, *tables])
+
+
+def _rendered(target: CpuTarget, *files: str) -> str:
+    """Return the text of files with its numbers."""
+    numbers = _numbers()
+    machine = {name: Template(text).substitute(numbers) for name, text in _machine(target).items()}
+    folder = resources.files("codesign.compiler.backends.native")
+    texts = [
+        Template(folder.joinpath(file).read_text(encoding="utf-8")).substitute(numbers | machine)
+        for file in files
+    ]
+    return "\n".join([*texts, f'!0 = !{{!"{machine["REG_STACK"]}\\00"}}'])
 
 
 def _once(kind: Kind) -> int:

@@ -1,5 +1,6 @@
-; The heap of compiled programs: objects, owners, values in and out, the stack.
-; Names in capitals after a dollar sign are numbers of codesign/ir/executable/heap.py.
+; The heap of compiled programs: objects, owners, values in and out, the stack. Compiled once for a
+; processor. Names in capitals after a dollar sign are numbers of codesign/ir/executable/heap.py; small.ll
+; has what is inlined.
 
 declare ptr @aligned_alloc(i64, i64)
 declare ptr @realloc(ptr, i64)
@@ -10,11 +11,11 @@ declare i32 @mprotect(ptr, i64, i32)
 declare i32 @madvise(ptr, i64, i32)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-declare i64 @llvm.read_register.i64(metadata)
+declare void @rt.main(ptr)
 
-; --- mistakes: back to the frame that entered the program --------------------------------------
+@rt.single = external constant [0 x { i64, i64 }]
 
-define internal void @rt.fail(ptr %heap, i64 %site, i64 %detail) noinline cold noreturn nounwind {
+define void @rt.fail(ptr %heap, i64 %site, i64 %detail) noinline cold noreturn nounwind {
   %sites = getelementptr i8, ptr %heap, i64 $SITE
   store i64 %site, ptr %sites
   %details = getelementptr i8, ptr %heap, i64 $DETAIL
@@ -28,24 +29,10 @@ define internal void @rt.enter(ptr %heap, ptr %code, ptr %top) noinline noredzon
   ret void
 }
 
-define internal void @rt.too_deep(ptr %heap) noinline cold noreturn nounwind {
+define void @rt.too_deep(ptr %heap) noinline cold noreturn nounwind {
   call void @rt.fail(ptr %heap, i64 $OUT_OF_STACK, i64 0)
   unreachable
 }
-
-define internal void @rt.check_stack(ptr %heap) alwaysinline nounwind {
-  %now = call i64 @llvm.read_register.i64(metadata !0)
-  %least = load i64, ptr %heap
-  %deep = icmp ult i64 %now, %least
-  br i1 %deep, label %refuse, label %go
-refuse:
-  call void @rt.too_deep(ptr %heap)
-  unreachable
-go:
-  ret void
-}
-
-; --- memory ------------------------------------------------------------------------------------
 
 define internal ptr @rt.system(ptr %heap, i64 %bytes) noinline nounwind {
   %memory = call ptr @aligned_alloc(i64 64, i64 %bytes)
@@ -58,31 +45,7 @@ give:
   ret ptr %memory
 }
 
-define internal void @rt.count_live(ptr %heap, i64 %change) alwaysinline nounwind {
-  %live = getelementptr i8, ptr %heap, i64 $LIVE
-  %before = load i64, ptr %live
-  %after = add i64 %before, %change
-  store i64 %after, ptr %live
-  ret void
-}
-
-define internal ptr @rt.new(ptr %heap, i64 %class) alwaysinline nounwind {
-  %lists = getelementptr i8, ptr %heap, i64 $FREE_LISTS
-  %list = getelementptr ptr, ptr %lists, i64 %class
-  %first = load ptr, ptr %list
-  %none = icmp eq ptr %first, null
-  br i1 %none, label %slow, label %fast
-fast:
-  %next = load ptr, ptr %first
-  store ptr %next, ptr %list
-  call void @rt.count_live(ptr %heap, i64 1)
-  ret ptr %first
-slow:
-  %new = call ptr @rt.carve(ptr %heap, i64 %class)
-  ret ptr %new
-}
-
-define internal ptr @rt.carve(ptr %heap, i64 %class) noinline nounwind {
+define ptr @rt.carve(ptr %heap, i64 %class) noinline nounwind {
 entry:
   %size.place = getelementptr [$CLASSES x i64], ptr @rt.class_bytes, i64 0, i64 %class
   %size = load i64, ptr %size.place
@@ -118,7 +81,7 @@ more:
   br label %try
 }
 
-define internal ptr @rt.new_large(ptr %heap, i64 %bytes) noinline nounwind {
+define ptr @rt.new_large(ptr %heap, i64 %bytes) noinline nounwind {
   %raised = add i64 %bytes, 127
   %size = and i64 %raised, -64
   %memory = call ptr @rt.system(ptr %heap, i64 %size)
@@ -141,7 +104,7 @@ done:
 }
 
 ; A tensor whose size is known at run time only: `head` is its word without the size class.
-define internal ptr @rt.new_tensor(ptr %heap, i64 %head, i64 %offset, i64 %data) noinline nounwind {
+define ptr @rt.new_tensor(ptr %heap, i64 %head, i64 %offset, i64 %data) noinline nounwind {
 entry:
   %bytes = add i64 %offset, %data
   %large = icmp ugt i64 %bytes, $GREATEST_CLASS
@@ -168,7 +131,7 @@ done:
   ret ptr %object
 }
 
-define internal void @rt.free_large(ptr %heap, ptr %object) noinline nounwind {
+define void @rt.free_large(ptr %heap, ptr %object) noinline nounwind {
   %memory = getelementptr i8, ptr %object, i64 -64
   %next = load ptr, ptr %memory
   %back.place = getelementptr i8, ptr %memory, i64 8
@@ -188,40 +151,7 @@ done:
   ret void
 }
 
-define internal void @rt.release(ptr %heap, ptr %object) alwaysinline nounwind {
-  call void @rt.count_live(ptr %heap, i64 -1)
-  %class.place = getelementptr i8, ptr %object, i64 5
-  %class.byte = load i8, ptr %class.place
-  %large = icmp eq i8 %class.byte, -1
-  br i1 %large, label %system, label %list
-system:
-  call void @rt.free_large(ptr %heap, ptr %object)
-  ret void
-list:
-  %class = zext i8 %class.byte to i64
-  %lists = getelementptr i8, ptr %heap, i64 $FREE_LISTS
-  %place = getelementptr ptr, ptr %lists, i64 %class
-  %first = load ptr, ptr %place
-  store ptr %first, ptr %object
-  store ptr %object, ptr %place
-  ret void
-}
-
-; --- owners ------------------------------------------------------------------------------------
-
-define internal void @rt.dup(ptr %object) alwaysinline nounwind {
-  %owners = load i32, ptr %object
-  %counted = icmp sge i32 %owners, 0
-  br i1 %counted, label %count, label %done
-count:
-  %more = add i32 %owners, 1
-  store i32 %more, ptr %object
-  br label %done
-done:
-  ret void
-}
-
-define internal void @rt.dup_maybe(ptr %object) noinline nounwind {
+define void @rt.dup_maybe(ptr %object) noinline nounwind {
   %none = icmp eq ptr %object, null
   br i1 %none, label %done, label %some
 some:
@@ -231,25 +161,7 @@ done:
   ret void
 }
 
-define internal void @rt.drop(ptr %heap, ptr %object) alwaysinline nounwind {
-  %owners = load i32, ptr %object
-  %last = icmp eq i32 %owners, 1
-  br i1 %last, label %end, label %more
-more:
-  %counted = icmp sge i32 %owners, 0
-  br i1 %counted, label %count, label %done
-count:
-  %less = sub i32 %owners, 1
-  store i32 %less, ptr %object
-  br label %done
-end:
-  call void @rt.destroy(ptr %heap, ptr %object)
-  br label %done
-done:
-  ret void
-}
-
-define internal void @rt.drop_maybe(ptr %heap, ptr %object) noinline nounwind {
+define void @rt.drop_maybe(ptr %heap, ptr %object) noinline nounwind {
   %none = icmp eq ptr %object, null
   br i1 %none, label %done, label %some
 some:
@@ -260,7 +172,7 @@ done:
 }
 
 ; Frees an object and what only it held. Objects that wait are linked through their second word.
-define internal void @rt.destroy(ptr %heap, ptr %object) noinline nounwind {
+define void @rt.destroy(ptr %heap, ptr %object) noinline nounwind {
 entry:
   %kind.first = getelementptr i8, ptr %object, i64 4
   %kind = load i8, ptr %kind.first
@@ -327,8 +239,6 @@ done:
   ret void
 }
 
-; --- values in: words are read from the last to the first, fields before what holds them --------
-
 define internal ptr @rt.scratch(ptr %heap, i64 %count) noinline nounwind {
   %buffer = call ptr @rt.grow(ptr %heap, i64 $SCRATCH, i64 $SCRATCH_ROOM, i64 %count, i64 8)
   ret ptr %buffer
@@ -360,16 +270,7 @@ take:
   ret ptr %new
 }
 
-define internal i64 @rt.data_offset(i64 %rank) alwaysinline nounwind {
-  %extents = mul i64 %rank, 8
-  %raised = add i64 %extents, 71
-  %aligned = and i64 %raised, -64
-  %scalar = icmp eq i64 %rank, 0
-  %offset = select i1 %scalar, i64 8, i64 %aligned
-  ret i64 %offset
-}
-
-define internal ptr @rt.build(ptr %heap) noinline nounwind {
+define ptr @rt.build(ptr %heap) noinline nounwind {
 entry:
   %words.place = getelementptr i8, ptr %heap, i64 $INPUT_WORDS
   %words = load i64, ptr %words.place
@@ -477,8 +378,6 @@ node.push:
   br label %head
 }
 
-; --- values out: fields before what holds them; an object with several owners is written once ----
-
 define internal void @rt.put(ptr %heap, i64 %word) noinline nounwind {
   %count.place = getelementptr i8, ptr %heap, i64 $WORD_COUNT
   %count = load i64, ptr %count.place
@@ -514,7 +413,7 @@ mark:
   ret i64 $SHARED_FLAG
 }
 
-define internal void @rt.write(ptr %heap, ptr %root) noinline nounwind {
+define void @rt.write(ptr %heap, ptr %root) noinline nounwind {
 entry:
   %words.place = getelementptr i8, ptr %heap, i64 $WORD_COUNT
   store i64 0, ptr %words.place
@@ -654,8 +553,6 @@ restore.one:
 done:
   ret void
 }
-
-; --- a heap, from its beginning to its end --------------------------------------------------------
 
 define ptr @heap_new(ptr %constants, i64 %workspace.bytes, i64 %stack.bytes) nounwind {
 entry:
