@@ -32,9 +32,6 @@ SIMULATED_REPLY_SECONDS: Final = 60.0
 
 ESTIMATED: Final[Mapping[str, AccelConfig]] = MappingProxyType(
     {
-        "tiny": TINY,
-        "edge": EDGE,
-        "tiny, bare vector unit": replace(TINY, has_lut=False, has_multiplier=False),
         "tiny, two lanes, one bank": replace(TINY, vector_lanes=2, acc_banks=1),
         "tiny, batch 2": replace(TINY, batch=2, vector_lanes=8, acc_depth=512),
         "1x4x8, four banks": replace(TINY, block_out=8, acc_banks=4, queue_depth=8),
@@ -42,9 +39,15 @@ ESTIMATED: Final[Mapping[str, AccelConfig]] = MappingProxyType(
             EDGE, vector_lanes=4, inp_depth=512, wgt_depth=256, acc_depth=512, has_lut=False
         ),
         "1x8x8, weights of 4 bits, 32-bit bus": replace(EDGE, wgt_bits=4, bus_bits=32),
+        "1x2x4, 64-bit bus": replace(TINY, block_in=2, bus_bits=64, inp_bits=16),
+        "tiny, 16-bit sums, inputs of 4 bits": replace(TINY, acc_bits=16, inp_bits=4, wgt_bits=4),
+        "1x8x4, no multiplier, 16 bursts, queues of 16": replace(
+            TINY, block_in=8, has_multiplier=False, outstanding=16, queue_depth=16
+        ),
     }
 )
-"""Configurations on which the estimate is held to synthesis for ECP5."""
+"""Configurations on which the estimate is held to synthesis for ECP5; its factors are from others:
+`tiny`, `tiny` with a bare vector unit, and `edge`."""
 
 
 def accel_bitstream() -> Measurement:
