@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,16 @@ def test_host_work_between_layers_splits_them() -> None:
     found = run_parts((body,), values, AccelConfig())
     np.testing.assert_array_equal(found[0], meaning((body,), values)[0])
     assert types[body] == TensorType((1, 5, 2, 2), DType.INT8)
+
+
+def test_a_first_layer_that_fits_only_unrolled_runs_on_the_accelerator() -> None:
+    maker = Maker(np.random.default_rng(11))
+    first = maker.conv(maker.var((1, 3, 20, 20)), (8, 3, 7, 7), strides=(2, 2))
+    small = AccelConfig(block_in=4, block_out=4, vector_lanes=4, bus_bits=32, inp_depth=32)
+    assert first not in _placed(first, small)
+    second = maker.conv(first, (8, 8, 7, 7))
+    assert "inp, which has 128" in _placed(second, small)[second]
+
+
+def _placed(body: Call, config: AccelConfig) -> Mapping[Expr, str]:
+    return assign((body,), infer_expression(Tuple((body,))), config).reasons

@@ -22,6 +22,7 @@ from codesign.compiler.backends.accel.layer import (
     WindowLayer,
 )
 from codesign.compiler.backends.accel.match import Composite, operator_name
+from codesign.compiler.backends.accel.weights import is_depthwise, unrolled, weight_tiles
 from codesign.diagnostics import InternalError
 from codesign.dtypes import Array
 from codesign.ir.executable.layout import Patches
@@ -133,7 +134,7 @@ def _convolution(
     scaling = _scaling(composite, attrs.zero_point, weight)
     folded, source, rows = weight, tensors[0], window
     if patches is not None:
-        folded, rows = _unrolled(weight, window, patches)
+        folded, rows = unrolled(weight, window, patches)
     tiles, first = weight_tiles(folded, attrs.groups, config)
     depthwise = is_depthwise(weight, attrs.groups, config)
     if not depthwise:
@@ -287,60 +288,6 @@ def _multiply(
             low=attrs.minimum,
             high=attrs.maximum,
             table=_table(composite),
-        ),
-    )
-
-
-def is_depthwise(weight: Array, groups: int, config: AccelConfig) -> bool:
-    """Whether a convolution runs per channel on the vector unit."""
-    alone = groups == weight.shape[0] and weight.shape[1] == 1
-    return alone and groups > 1 and config.has_multiplier
-
-
-def weight_tiles(weight: Array, groups: int, config: AccelConfig) -> tuple[Array, tuple[int, ...]]:
-    """Return weights in tiles and the first input tile of each output tile.
-
-    `weight` is int8[out, in / groups, kh, kw]. A tile of outputs reads the input tiles that its
-    groups touch, as many as the tile that touches most; weights of other groups are zero.
-    """
-    out, per_group, kh, kw = weight.shape
-    block_in, block_out = config.block_in, config.block_out
-    inputs = -(-per_group * groups // block_in)
-    outputs = -(-out // block_out)
-    spans = []
-    for tile in range(outputs):
-        low, high = tile * block_out, min(out, (tile + 1) * block_out) - 1
-        group_low, group_high = low * groups // out, high * groups // out
-        spans.append(
-            (group_low * per_group // block_in, -(-(group_high + 1) * per_group // block_in))
-        )
-    most = max(stop - start for start, stop in spans)
-    first = tuple(min(start, inputs - most) for start, _ in spans)
-    tiles = np.zeros((outputs, block_out, most * block_in, kh, kw), np.int8)
-    for o in range(out):
-        start = (o * groups // out) * per_group - first[o // block_out] * block_in
-        tiles[o // block_out, o % block_out, start : start + per_group] = weight[o]
-    split = tiles.reshape(outputs, block_out, most, block_in, kh, kw)
-    return np.ascontiguousarray(split.transpose(0, 2, 4, 5, 1, 3)), first
-
-
-def _unrolled(weight: Array, window: Window, patches: Patches) -> tuple[Array, Window]:
-    out, inputs, kh, kw = weight.shape
-    fold_h, fold_w = patches.kernel
-    parts = weight.reshape(out, inputs, kh // fold_h, fold_h, kw // fold_w, fold_w)
-    order = parts.transpose(0, 3, 5, 1, 2, 4)
-    folded = order.reshape(out, fold_h * fold_w * inputs, kh // fold_h, kw // fold_w)
-    top, left, bottom, right = window.padding
-    rows, columns = fold_h == kh, fold_w == kw
-    return folded, Window(
-        kernel=(folded.shape[2], folded.shape[3]),
-        strides=(1 if rows else window.strides[0], 1 if columns else window.strides[1]),
-        dilation=window.dilation,
-        padding=(
-            0 if rows else top,
-            0 if columns else left,
-            0 if rows else bottom,
-            0 if columns else right,
         ),
     )
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final, final
 
 from codesign.accel.config import AccelConfig, Memory
 from codesign.compiler.backends.accel.emit import emit
 from codesign.compiler.backends.accel.fit import shortage, shortage_text
-from codesign.compiler.backends.accel.layer import GemmLayer, Layer, TileTensor
-from codesign.compiler.backends.accel.lower import is_depthwise, lower
 from codesign.compiler.backends.accel.match import (
     MOVES_NOTHING,
     Composite,
@@ -18,18 +14,13 @@ from codesign.compiler.backends.accel.match import (
     operator_name,
 )
 from codesign.compiler.backends.accel.obstacle import obstacle
+from codesign.compiler.backends.accel.plan import Plan, runs_on_gemm
 from codesign.compiler.backends.accel.search import Tuning
-from codesign.compiler.backends.accel.tile import candidates
-from codesign.diagnostics import CodesignError, InternalError, OnnxNode, Problem
-from codesign.ir.executable.accel_kernel import ACTIVATIONS, AccelKernel
-from codesign.ir.executable.layout import Patches, Placement
-from codesign.ir.relay.expr import Call, Constant, Expr, Function, Tuple, Var
+from codesign.diagnostics import CodesignError, Problem
+from codesign.ir.executable.accel_kernel import AccelKernel
+from codesign.ir.relay.expr import Call, Expr, Function, Tuple, Var
 from codesign.ir.relay.types import TensorType, Type
 from codesign.ir.relay.visit import post_order, use_counts
-from codesign.ops.qnn.conv2d import QConv2DAttrs
-
-_ALIGNMENT: Final = 4096
-"""Tensors begin on a page, so that their rows are cut into as few bursts as can be."""
 
 
 def compile_accel(
@@ -51,7 +42,7 @@ def compile_accel(
     calls = tuple(node for node in post_order(*results) if isinstance(node, Call))
     composites = match_composites(calls, use_counts(*results), residuals=takes_residuals(config))
     _refuse_obstacles(calls, composites, types, config)
-    plan = _Plan(config, types, joins=_joins(composites, types, config))
+    plan = Plan(config, types, joins=_joins(composites, types, config))
     layers = [
         layer
         for composite in composites
@@ -80,27 +71,26 @@ def unit_of(composite: Composite, config: AccelConfig) -> str:
     return "gemm" if runs_on_gemm(composite, config) else "vector"
 
 
-def runs_on_gemm(composite: Composite, config: AccelConfig) -> bool:
-    """Whether a composite's operands are read by the array, not by the vector unit."""
-    match composite.main.attrs:
-        case QConv2DAttrs(groups=groups):
-            weight = composite.main.args[1]
-            if not isinstance(weight, Constant):
-                raise InternalError("a weight that must be constant is not")
-            return not is_depthwise(weight.value, groups, config)
-        case _:
-            return operator_name(composite.main) == "qnn.dense"
-
-
 def why_not(composite: Composite, types: Mapping[Expr, Type], config: AccelConfig) -> str | None:
     """Return why the accelerator cannot run a composite, in one sentence; None where it can."""
     reason = obstacle(composite, types, config)
     if reason is not None or operator_name(composite.main) in MOVES_NOTHING:
         return reason
-    plan = _Plan(config, types, apart=True)
-    layer = plan.trial(composite)
+    layer = Plan(config, types, apart=True).trial(composite)
     needs = shortage(layer, config)
-    return shortage_text(needs[0], config) if needs else None
+    if not needs or _fits_unrolled(composite, types, config):
+        return None
+    return shortage_text(needs[0], config)
+
+
+def _fits_unrolled(composite: Composite, types: Mapping[Expr, Type], config: AccelConfig) -> bool:
+    """Whether a layer that reads an input of the network fits once the host has unrolled it."""
+    source = composite.data[0]
+    if not isinstance(source, Var) or not runs_on_gemm(composite, config):
+        return False
+    plan = Plan(config, types, apart=True)
+    result = plan.place(composite.root, "result", Memory.OUT)
+    return not shortage(plan.best_unrolling(composite, "trial", source, result), config)
 
 
 def _refuse_obstacles(
@@ -133,239 +123,6 @@ def _refuse_obstacles(
         raise CodesignError(*problems)
 
 
-@final
-@dataclass(slots=True)
-class _Plan:
-    """Places of tensors in the activation segment, and which expression each is.
-
-    `joins` says of which tensor an expression is a part, and from which channel tile on; `parts`
-    says the same of placements by their name. `apart`: operands need not have been placed before;
-    for trials.
-    """
-
-    config: AccelConfig
-    types: Mapping[Expr, Type]
-    placements: list[Placement] = field(default_factory=list)
-    by_key: dict[tuple[Expr, int, Patches | None], Placement] = field(default_factory=dict)
-    names: set[str] = field(default_factory=set)
-    size: int = 0
-    apart: bool = False
-    joins: Mapping[Expr, tuple[Call, int]] = field(default_factory=dict)
-    parts: dict[str, tuple[str, int]] = field(default_factory=dict)
-
-    def add(self, composite: Composite, from_host: set[Var]) -> list[Layer]:
-        """Place a composite's result and return its layer; a reshape has none."""
-        name = self._unique(_name(composite))
-        if operator_name(composite.main) == "reshape":
-            self._alias(composite)
-            return []
-        if operator_name(composite.main) == "concatenate":
-            for part in composite.data:
-                self._source(part, Memory.OUT)
-            return []
-        memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
-        result = self._place(composite.root, name, Memory.OUT)
-        source = composite.data[0]
-        if isinstance(source, Var) and source in from_host and memory is Memory.INP:
-            return [self._best_unrolling(composite, name, source, result)]
-        return [
-            lower(
-                composite,
-                self.types,
-                self.config,
-                name,
-                self._operands(composite, memory),
-                self._view(result),
-            )
-        ]
-
-    def trial(self, composite: Composite) -> Layer:
-        """Return the layer with all its operands in places of their own."""
-        memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
-        sources = self._operands(composite, memory)
-        result = self._view(self._place(composite.root, "result", Memory.OUT))
-        return lower(composite, self.types, self.config, _name(composite), sources, result)
-
-    def _operands(self, composite: Composite, memory: Memory) -> tuple[TileTensor, ...]:
-        return tuple(
-            self._view(
-                self._source(data, Memory.VEC if data is composite.residual and i else memory)
-            )
-            for i, data in enumerate(composite.data)
-        )
-
-    def of_parameter(self, param: Var) -> tuple[Placement, ...]:
-        """Return the layouts in which layers want a parameter."""
-        return tuple(place for (expr, _, _), place in self.by_key.items() if expr is param)
-
-    def output(self, result: Expr) -> Placement:
-        """Return where a result lies."""
-        found = [place for (expr, _, _), place in self.by_key.items() if expr is result]
-        if not found:
-            raise InternalError("a region's result is computed in it")
-        return found[0]
-
-    def _best_unrolling(
-        self, composite: Composite, name: str, source: Var, result: Placement
-    ) -> Layer:
-        best: tuple[float, Patches | None, Layer] | None = None
-        for patches in self._unrollings(composite):
-            trial = _Plan(self.config, self.types)
-            view = self._view(trial._place(source, "trial", Memory.INP, patches))
-            others = tuple(
-                trial._view(trial._place(other, "residual", Memory.VEC))
-                for other in composite.data[1:]
-            )
-            layer = lower(
-                composite,
-                self.types,
-                self.config,
-                name,
-                (view, *others),
-                self._view(result),
-                patches,
-            )
-            if not isinstance(layer, GemmLayer) or shortage(layer, self.config):
-                if best is None:
-                    best = float("inf"), patches, layer
-                continue
-            cycles = candidates(layer, self.config, 1)[0].estimate
-            if best is None or cycles < best[0]:
-                best = cycles, patches, layer
-        if best is None:
-            raise InternalError("a convolution can always be left as it is")
-        _, patches, layer = best
-        place = self._source(source, Memory.INP, patches, composite)
-        views = (
-            self._view(place),
-            *(self._view(self._source(other, Memory.VEC)) for other in composite.data[1:]),
-        )
-        return lower(composite, self.types, self.config, name, views, self._view(result), patches)
-
-    def _unrollings(self, composite: Composite) -> tuple[Patches | None, ...]:
-        attrs, weight = composite.main.attrs, composite.main.args[1]
-        if not isinstance(attrs, QConv2DAttrs) or not isinstance(weight, Constant):
-            return (None,)
-        _, inputs, kh, kw = weight.value.shape
-        roomy = kh * kw <= min(self.config.inp_depth, self.config.wgt_depth) // 2
-        if attrs.groups > 1 or kh * kw == 1 or (2 * inputs > self.config.block_in and roomy):
-            return (None,)
-        _, left, _, right = attrs.padding
-        columns = Patches(
-            kernel=(1, kw),
-            strides=(1, attrs.strides[1]),
-            dilation=(1, attrs.dilation[1]),
-            padding=(0, left, 0, right),
-        )
-        window = Patches(
-            kernel=(kh, kw),
-            strides=attrs.strides,
-            dilation=attrs.dilation,
-            padding=attrs.padding,
-        )
-        return (None, window) if kh == 1 else (None, columns, window)
-
-    def _source(
-        self,
-        expr: Expr,
-        memory: Memory,
-        patches: Patches | None = None,
-        composite: Composite | None = None,
-    ) -> Placement:
-        block = self.config.block_in if memory is Memory.INP else self.config.block_out
-        found = self.by_key.get((expr, block, patches))
-        if found is not None:
-            return found
-        if not isinstance(expr, Var) and not self.apart:
-            raise CodesignError.of(
-                f"a layer reads tiles of {block} channels that another layer wrote otherwise",
-                help="give each layer a region of its own (block_in is not block_out)",
-            )
-        base = expr.name if isinstance(expr, Var) else "operand"
-        fill = 0
-        if composite is not None and isinstance(composite.main.attrs, QConv2DAttrs):
-            fill = composite.main.attrs.zero_point
-        return self._place(expr, self._unique(base), memory, patches, fill)
-
-    def _place(
-        self,
-        expr: Expr,
-        name: str,
-        memory: Memory,
-        patches: Patches | None = None,
-        fill: int = 0,
-    ) -> Placement:
-        config = self.config
-        part = self.joins.get(expr) if patches is None else None
-        address = self.size // config.bus_bytes
-        if part is not None:
-            address = self._address_in(*part, name, memory)
-        place = Placement(
-            name=name,
-            shape=self._shape(expr),
-            segment=ACTIVATIONS,
-            address=address,
-            batch=config.batch,
-            block=config.block_in if memory is Memory.INP else config.block_out,
-            tile_bytes=config.dram_tile_bytes(memory),
-            fill=fill,
-            patches=patches,
-        )
-        if part is None:
-            alignment = max(_ALIGNMENT, place.tile_bytes)
-            self.size += -(-place.bytes // alignment) * alignment
-        self.placements.append(place)
-        self.by_key[expr, place.block, patches] = place
-        return place
-
-    def _address_in(self, whole: Call, channel: int, name: str, memory: Memory) -> int:
-        """Return the first beat of a part of a joined tensor, which gets its place first."""
-        found = self.by_key.get((whole, self.config.block_out, None))
-        if found is None:
-            found = self._place(whole, self._unique("joined"), Memory.OUT)
-        self.parts[name] = found.name, channel
-        _, _, h, w = found.tiles
-        return found.address + channel * h * w * self.config.beats(memory)
-
-    def _alias(self, composite: Composite) -> None:
-        source = composite.main.args[0]
-        found = [(key, place) for key, place in self.by_key.items() if key[0] is source]
-        if not found:
-            place = self._source(source, Memory.VEC)
-            found = [((source, place.block, None), place)]
-        for (_, block, patches), place in found:
-            self.by_key[composite.root, block, patches] = replace(
-                place, shape=self._shape(composite.root)
-            )
-
-    def _view(self, place: Placement) -> TileTensor:
-        _, c, h, w = place.tiles
-        beats = place.tile_bytes // self.config.bus_bytes
-        whole, channel = self.parts.get(place.name, (None, 0))
-        return TileTensor(
-            name=place.name,
-            tiles=place.tiles,
-            strides=(c * h * w, h * w, w),
-            base=place.address // beats,
-            whole=whole,
-            first_channel=channel,
-        )
-
-    def _shape(self, expr: Expr) -> tuple[int, ...]:
-        type_ = self.types[expr]
-        if not isinstance(type_, TensorType):
-            raise InternalError("operands and results of layers are tensors")
-        return type_.static_shape
-
-    def _unique(self, name: str) -> str:
-        candidate, count = name, 1
-        while candidate in self.names:
-            count += 1
-            candidate = f"{name}.{count}"
-        self.names.add(candidate)
-        return candidate
-
-
 def _joins(
     composites: tuple[Composite, ...], types: Mapping[Expr, Type], config: AccelConfig
 ) -> dict[Expr, tuple[Call, int]]:
@@ -383,11 +140,3 @@ def _joins(
             if isinstance(type_, TensorType):
                 channel += -(-type_.static_shape[1] // config.block_out)
     return found
-
-
-def _name(composite: Composite) -> str:
-    match composite.main.span:
-        case OnnxNode(name=name) if name:
-            return name
-        case _:
-            return operator_name(composite.main) or "layer"
