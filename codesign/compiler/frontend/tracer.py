@@ -17,6 +17,7 @@ import inspect
 import linecache
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final, TypeAlias, final
 
 import numpy as np
@@ -44,7 +45,8 @@ from codesign.ir.relay.types import Type
 Traceable: TypeAlias = "Traced | Expr | Array | bool | int | float | tuple[Traceable, ...]"
 """What may stand where a traced value is expected."""
 
-_THIS_FILE: Final = __file__
+_FOLDER: Final = str(Path(__file__).parent)
+"""Frames of this folder are the tracer's."""
 
 
 @final
@@ -95,10 +97,10 @@ class Traced:
         return op("equal", self, other)
 
     def __getitem__(self, index: int) -> Traced:
-        return Traced(Project(self.expr, index, _place()))
+        return Traced(Project(self.expr, index, place()))
 
     def __call__(self, *args: Traceable) -> Traced:
-        return Traced(Call(self.expr, tuple(map(lifted, args)), None, _place()))
+        return Traced(Call(self.expr, tuple(map(lifted, args)), None, place()))
 
     def __bool__(self) -> bool:
         raise TypeError("a traced value has no truth yet: use branch(condition, then, otherwise)")
@@ -118,21 +120,21 @@ def op(name: str, *args: Traceable, **attributes: object) -> Traced:
     values: Mapping[str, object] = {
         key: list(value) if isinstance(value, tuple) else value for key, value in attributes.items()
     }
-    place = _place()
-    return Traced(operator_call(OpRef(name, place), tuple(map(lifted, args)), values, place))
+    here = place()
+    return Traced(operator_call(OpRef(name, here), tuple(map(lifted, args)), values, here))
 
 
 def branch(
     condition: Traceable, then: Callable[[], Traceable], otherwise: Callable[[], Traceable]
 ) -> Traced:
     """Return `if (condition) { then() } else { otherwise() }`; both are traced, one will run."""
-    place = _place()
-    return Traced(If(lifted(condition), lifted(then()), lifted(otherwise()), place))
+    here = place()
+    return Traced(If(lifted(condition), lifted(then()), lifted(otherwise()), here))
 
 
 def function(name: str) -> Traced:
     """Return the module's function of this name, which may be defined later."""
-    return Traced(GlobalVar(name, _place()))
+    return Traced(GlobalVar(name, place()))
 
 
 def lifted(value: Traceable) -> Expr:
@@ -147,15 +149,15 @@ def lifted(value: Traceable) -> Expr:
         case Traced():
             return value.expr
         case tuple():
-            return Tuple(tuple(map(lifted, value)), _place())
+            return Tuple(tuple(map(lifted, value)), place())
         case bool():
-            return Constant(np.asarray(value), _place())
+            return Constant(np.asarray(value), place())
         case int():
-            return Constant(np.asarray(value, np.int32), _place())
+            return Constant(np.asarray(value, np.int32), place())
         case float():
-            return Constant(np.asarray(value, np.float32), _place())
+            return Constant(np.asarray(value, np.float32), place())
         case np.ndarray() | np.generic():
-            return Constant(np.asarray(value), _place())
+            return Constant(np.asarray(value), place())
         case Function() | Constant() | Var() | Call() | Tuple() | Project() | If() | GlobalVar():
             return value
         case _:
@@ -175,10 +177,10 @@ def trace(python: Callable[..., Traceable], *types: Type | str) -> Function:
     names = list(inspect.signature(python).parameters)
     if len(names) != len(types):
         raise ValueError(f"{python.__name__} takes {len(names)} values, not {len(types)}")
-    place = _place()
-    params = tuple(Var(name, _type(each), place) for name, each in zip(names, types, strict=True))
+    here = place()
+    params = tuple(Var(name, _type(each), here) for name, each in zip(names, types, strict=True))
     body = lifted(python(*map(Traced, params)))
-    return Function(params, body, span=place)
+    return Function(params, body, span=here)
 
 
 def _type(written: Type | str) -> Type:
@@ -190,10 +192,10 @@ def _type(written: Type | str) -> Type:
     return found
 
 
-def _place() -> TextRange:
-    """Return the line of Python that is running, outside this file."""
+def place() -> TextRange:
+    """Return the line of Python that is running, outside the files of the tracer."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename == _THIS_FILE and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(_FOLDER) and frame.f_back is not None:
         frame = frame.f_back
     source, line = frame.f_code.co_filename, frame.f_lineno
     text = linecache.getline(source, line).rstrip("\n")
