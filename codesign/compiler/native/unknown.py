@@ -25,6 +25,10 @@ def simpler(operator: Operator) -> tuple[Operator, ...]:
             return _stack(operator, axis)
         case (("nn.softmax" | "nn.log_softmax" | "nn.fast_softmax"), AxisAttrs(axis=axis)):
             return _softmax(operator, axis)
+        case (("nn.global_avg_pool2d" | "nn.global_max_pool2d"), _):
+            return _global_pool(operator)
+        case (("nn.cross_entropy" | "nn.cross_entropy_with_logits"), _):
+            return _cross_entropy(operator)
         case "mean", ReduceAttrs() as attrs:
             return _mean(operator, attrs)
         case "argmax", ArgReduceAttrs() as attrs:
@@ -79,6 +83,37 @@ def _stack(operator: Operator, axis: int) -> tuple[Operator, ...]:
         steps.append(_call(operator, "expand_dims", (value,), pieces[-1], attrs))
     whole = AxisAttrs(axis=place)
     return (*steps, _call(operator, "concatenate", tuple(pieces), operator.results[0], whole))
+
+
+def _global_pool(operator: Operator) -> tuple[Operator, ...]:
+    (x,), (result,) = operator.inputs, operator.results
+    planes = ReduceAttrs(axis=(2, 3), keepdims=True)
+    name = "mean" if operator.operator == "nn.global_avg_pool2d" else "max"
+    pool = _call(operator, name, (x,), result, planes)
+    return _mean(pool, planes) if name == "mean" else (pool,)
+
+
+def _cross_entropy(operator: Operator) -> tuple[Operator, ...]:
+    predictions, targets = operator.inputs
+    (result,) = operator.results
+    assert predictions.tensor is not None, "operands are tensors"
+    assert result.tensor is not None, "operators give tensors"
+    type_ = predictions.tensor
+    logarithms, terms = (Value(f"{predictions.name}.{n}", type_) for n in ("log", "terms"))
+    total, rows, mean = (
+        Value(f"{predictions.name}.{n}", result.tensor) for n in ("sum", "rows", "mean")
+    )
+    is_log = operator.operator == "nn.cross_entropy_with_logits"
+    first = () if is_log else (_call(operator, "log", (predictions,), logarithms, None),)
+    factors = (predictions if is_log else logarithms, targets)
+    return (
+        *first,
+        _call(operator, "multiply", factors, terms, None),
+        _call(operator, "sum", (terms,), total, ReduceAttrs()),
+        _call(operator, "cpu.count", (predictions,), rows, ReduceAttrs(axis=(0,))),
+        _call(operator, "divide", (total, rows), mean, None),
+        _call(operator, "negative", (mean,), result, None),
+    )
 
 
 def _mean(operator: Operator, attrs: ReduceAttrs) -> tuple[Operator, ...]:

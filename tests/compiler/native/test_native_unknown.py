@@ -118,6 +118,43 @@ def @main(%x: Tensor[(?, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32]) 
 """
 
 
+SIZES = """
+def @main(%x: Tensor[(?, 3, ?, ?), float32], %w: Tensor[(4, 3, 3, 3), float32]) {
+  let %y = nn.relu(nn.conv2d(%x, %w, padding=[1, 0, 2, 1], strides=[2, 1]));
+  let %z = nn.max_pool2d(%y, pool_size=[2, 2], padding=[1, 1, 0, 0]);
+  (%y, %z, nn.global_avg_pool2d(%z), nn.global_max_pool2d(%z))
+}
+"""
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 8, 8), (2, 3, 5, 11), (0, 3, 4, 4)])
+def test_images_of_an_unknown_size(shape: tuple[int, ...]) -> None:
+    module = module_of(SIZES)
+    random = np.random.default_rng(4)
+    x = random.standard_normal(shape).astype(np.float32)
+    w = random.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    function = native_module(module)
+    _assert_close(function(x, w), Interpreter(module).result_of(module.main, [x, w]))
+    assert function.live_objects == 0
+    with pytest.raises(CodesignError, match="has no output along its width"):
+        function(x[..., :1], w)
+
+
+def test_a_loss_over_an_unknown_batch() -> None:
+    text = (
+        "def @main(%x: Tensor[(?, 5), float32], %t: Tensor[(?, 5), float32]) "
+        "{ (nn.cross_entropy(nn.softmax(%x, axis=-1), %t), "
+        "nn.cross_entropy_with_logits(nn.log_softmax(%x, axis=-1), %t)) }"
+    )
+    module = module_of(text)
+    x = np.random.default_rng(5).standard_normal((7, 5)).astype(np.float32)
+    targets = np.eye(5, dtype=np.float32)[[0, 3, 1, 4, 2, 2, 0]]
+    function = native_module(module)
+    expected = Interpreter(module).result_of(module.main, [x, targets])
+    _assert_close(function(x, targets), expected)
+    assert function.live_objects == 0
+
+
 @pytest.mark.parametrize("samples", [0, 1, 5])
 def test_images_in_an_unknown_number(samples: int) -> None:
     module = module_of(IMAGES)

@@ -7,6 +7,7 @@ from math import prod
 from typing import Final, TypeAlias, final
 
 from codesign.compiler.backends.llvm.text import FunctionText
+from codesign.compiler.backends.native.tensors import tensor_type
 from codesign.ir.control.program import Operator
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.broadcast_to import BroadcastToAttrs
@@ -14,7 +15,9 @@ from codesign.ops.collapse_sum import CollapseSumAttrs
 from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
 from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
+from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.pad import PadAttrs
+from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.one_hot import OneHotAttrs
 from codesign.ops.reduce import ArgReduceAttrs, ReduceAttrs
 from codesign.ops.reshape import ReshapeAttrs
@@ -87,6 +90,12 @@ class ShapeWriter:
                 return self._broadcast_to(first, tuple(map(str, shape)), what)
             case "nn.pad", PadAttrs(pad_width=widths):
                 return self._pad(first, widths)
+            case "nn.conv2d", Conv2DAttrs() as conv:
+                outputs, _, *size = tensor_type(operator.inputs[1]).static_shape
+                rows = self._windows(name, first, (size[0], size[1]), conv)
+                return (first[0], str(outputs), *rows)
+            case "nn.max_pool2d", Pool2DAttrs() as pool:
+                return (*first[:2], *self._windows(name, first, pool.pool_size, pool))
             case "nn.bias_add", BiasAddAttrs(axis=axis):
                 self._same(first[axis], operands[1][0], "nn.bias_add takes a bias of another shape")
                 return first
@@ -165,6 +174,21 @@ class ShapeWriter:
         self.require(self.text.op(f"icmp eq i64 {rest}, 0"), what)
         found = self.text.op(f"udiv i64 {total}, {max(known, 1)}")
         return tuple(found if each == -1 else str(each) for each in shape)
+
+    def _windows(
+        self, name: str, data: Extents, size: tuple[int, int], attrs: Conv2DAttrs | Pool2DAttrs
+    ) -> Extents:
+        """Return the number of windows along height and width, both at least one."""
+        found = []
+        for axis, word in enumerate(("height", "width")):
+            covered = (size[axis] - 1) * attrs.dilation[axis] + 1
+            added = attrs.padding[axis] + attrs.padding[axis + 2] - covered
+            room = self.text.op(f"add i64 {data[axis + 2]}, {added}")
+            good = self.text.op(f"icmp sge i64 {room}, 0")
+            self.require(good, f"{name} has no output along its {word}")
+            steps = self.text.op(f"sdiv i64 {room}, {attrs.strides[axis]}")
+            found.append(self.text.op(f"add i64 {steps}, 1"))
+        return tuple(found)
 
     def _pad(self, data: Extents, widths: tuple[tuple[int, int], ...]) -> Extents:
         result = []

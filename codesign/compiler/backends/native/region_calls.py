@@ -56,7 +56,8 @@ class RegionCalls:
         """Write the operators of a region each for itself; nothing that they share is fused."""
         made: list[Value] = []
         for whole in region.operators:
-            for operator in simpler(whole) if _is_unknown(whole) else (whole,):
+            is_whole = not _is_unknown(whole) or self.library.regions.compile(_alone(whole, region))
+            for operator in (whole,) if is_whole else simpler(whole):
                 self._alone(operator, region)
                 made += operator.results
         for value in made:
@@ -71,16 +72,14 @@ class RegionCalls:
                 self._drop_input(value, None)
 
     def _alone(self, operator: Operator, region: Region) -> None:
-        literals = {v: array for v, array in region.literals.items() if v in operator.inputs}
-        inputs = tuple(v for v in dict.fromkeys(operator.inputs) if v not in literals)
-        own = Region(operator.results, inputs, (operator,), literals)
+        own = _alone(operator, region)
         code = self.library.regions.compile(own)
         if code is not None:
             self._call_region(own, code)
             return
-        for value, array in literals.items():
+        for value, array in own.literals.items():
             self.names[value] = self.literal(array)
-        for value in inputs:
+        for value in own.inputs:
             self._check_input(value, operator)
         made = self.unknown.call(operator, [self.names[value] for value in operator.inputs])
         for result, name in zip(operator.results, made, strict=True):
@@ -198,6 +197,13 @@ class RegionCalls:
             return "null"
 
         text.choose(taken, "ptr", lambda: "null", drop)
+
+
+def _alone(operator: Operator, region: Region) -> Region:
+    """Return an operator of a region as a region of its own, in which nothing dies."""
+    literals = {v: array for v, array in region.literals.items() if v in operator.inputs}
+    inputs = tuple(v for v in dict.fromkeys(operator.inputs) if v not in literals)
+    return Region(operator.results, inputs, (operator,), literals)
 
 
 def _is_unknown(operator: Operator) -> bool:

@@ -195,7 +195,7 @@ def _keeps_rows(operator: Operator) -> bool:
         case name, _ if name in _BY_SAMPLE:
             return not any(map(_has_rows, others))
         case name, _:
-            if OPERATORS[name].fusion > Fusion.BROADCAST:
+            if name not in OPERATORS or OPERATORS[name].fusion > Fusion.BROADCAST:
                 return False
             rank = len(_type(operator.results[0]).shape)
             return all(_broadcasts_to_rows(value, rank) for value in operator.inputs)

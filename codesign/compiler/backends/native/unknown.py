@@ -16,6 +16,7 @@ from codesign.compiler.backends.llvm.scalar import ScalarEmitter
 from codesign.compiler.backends.llvm.target import CpuTarget
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.compiler.backends.llvm.vectorize import is_vectorizable
+from codesign.compiler.backends.native.tensors import tensor_type
 from codesign.compiler.lower import elementwise
 from codesign.compiler.lower.graph import Step
 from codesign.compiler.lower.graph import Value as Tensor
@@ -29,7 +30,9 @@ from codesign.ir.tensor.compute import Expr, Load
 from codesign.ir.tensor.index import Axis, Index, at
 from codesign.ir.tensor.layout import Buffer
 from codesign.ops.cast import CastAttrs
+from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.pad import PadAttrs
+from codesign.ops.nn.pool2d import Pool2DAttrs
 
 _SAME: Final[Mapping[str, str]] = {
     "cast_like": "cast",
@@ -68,8 +71,19 @@ class UnknownKernels:
 
 def has_rule(operator: Operator) -> bool:
     """Whether a kernel can be written for an operator on shapes that are not known."""
-    reflects = isinstance(operator.attrs, PadAttrs) and operator.attrs.mode != "constant"
-    return _SAME.get(operator.operator, operator.operator) in _RULES and not reflects
+    if _SAME.get(operator.operator, operator.operator) not in _RULES:
+        return False
+    match operator.attrs:
+        case PadAttrs(mode=mode):
+            return mode == "constant"
+        case Conv2DAttrs() as conv:
+            data, weight = (tensor_type(value).shape for value in operator.inputs)
+            is_known = data[1] is not UNKNOWN and UNKNOWN not in weight
+            return conv.is_plain and is_known and min(conv.padding) >= 0
+        case Pool2DAttrs() as pool:
+            return pool.is_plain and not pool.ceil_mode and min(pool.padding) >= 0
+        case _:
+            return True
 
 
 def _rules() -> dict[str, Rule]:
@@ -77,6 +91,7 @@ def _rules() -> dict[str, Rule]:
         *(name for name in elementwise.RULES if name not in _ALONG_AXES),
         *("nn.bias_add", "transpose", "broadcast_to", "one_hot", "take", "nn.pad"),
         *("sum", "prod", "max", "min", "cpu.argmax", "nn.dense", "nn.matmul"),
+        *("nn.conv2d", "nn.max_pool2d"),
     }
     return {name: RULES[name] for name in names if name in RULES}
 
