@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from codesign.dtypes import Array, DType
 from codesign.ir.executable.heap import (
     DTYPES,
     REFERENCE,
+    SHARED_FLAG,
     Kind,
     node_class,
     tensor_class,
@@ -32,6 +33,9 @@ from codesign.ir.relay.types import UNKNOWN, TensorType, TupleType, Type, TypeCa
 
 Value: TypeAlias = "Array | tuple[Value, ...] | DataValue"
 """What crosses: tensors, tuples, and what constructors made."""
+
+_MANY_WORDS: Final = 1 << 20
+"""Words after which it is looked for what is held several times."""
 
 
 @final
@@ -73,6 +77,8 @@ class ValueWriter:
         words: list[int] = []
         data: list[Array] = []
         while values:
+            if len(words) > _MANY_WORDS:
+                return self._write_once(args)
             value, shape = values.pop(), shapes.pop()
             if shape.constructors is not None:
                 if type(value) is not DataValue:
@@ -102,6 +108,56 @@ class ValueWriter:
                 values.extend(value)
                 shapes.extend(shape.fields)
         return words, b"".join([_dense(each).data for each in data])
+
+    def _write_once(self, args: Sequence[Value]) -> tuple[list[int], bytes]:
+        """Do what `write` does for values that may hold others many times: each is written once.
+
+        Made in the order in which the program reads, and then turned round.
+        """
+        entries: list[Sequence[int]] = []
+        data: list[Array] = []
+        numbers: dict[tuple[int, int], int] = {}
+        params = [self._shape(each) for each in self.program.params]
+        waiting = [(value, shape, False) for value, shape in zip(args, params, strict=True)][::-1]
+        while waiting:
+            value, shape, is_complete = waiting.pop()
+            key = id(value), id(shape)
+            if key in numbers:
+                entries.append((REFERENCE << 32 | numbers[key],))
+                continue
+            own, parts, tensor = self._taken_apart(value, shape)
+            if tensor is not None:
+                data.append(tensor)
+                entries.append(own)
+            elif not parts:
+                entries.append(own)
+            elif is_complete:
+                numbers[key] = len(numbers)
+                entries.append((own[0] | SHARED_FLAG,))
+            else:
+                waiting.append((value, shape, True))
+                waiting += [(each, kind, False) for each, kind in reversed(parts)]
+        words = [word_ for entry in reversed(entries) for word_ in entry]
+        return words, b"".join([_dense(each).data for each in reversed(data)])
+
+    def _taken_apart(
+        self, value: Any, shape: _Shape
+    ) -> tuple[Sequence[int], list[tuple[Any, _Shape]], Array | None]:
+        """Return the words of a value, its fields with what they must be, and its elements."""
+        if shape.constructors is not None:
+            entry = None
+            if type(value) is DataValue:
+                entry = shape.constructors.get(value.constructor)
+            if entry is None or entry[1] != len(value.fields):
+                raise _misfit(value, shape)
+            kinds = entry[2] or self._fields(shape, value.constructor)
+            return (entry[0],), list(zip(value.fields, kinds, strict=True)), None
+        if shape.dtype is not None:
+            tensor, own = _other_tensor(value, shape)
+            return own, [], tensor
+        if not isinstance(value, tuple) or len(value) != len(shape.fields):
+            raise _misfit(value, shape)
+        return shape.words, list(zip(value, shape.fields, strict=True)), None
 
     def _shape(self, type_: Type) -> _Shape:
         known = self._shapes.get(type_)
@@ -230,7 +286,7 @@ class Reader:
                 fields = tuple(stack[-size:])
                 del stack[-size:]
                 stack.append(fields if kind == Kind.TUPLE else DataValue(self._names[tag], fields))
-            if head & 0x80 << 32:
+            if head & SHARED_FLAG:
                 shared.append(stack[-1])
         result: Value
         (result,) = stack

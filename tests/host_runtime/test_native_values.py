@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import host_runtime.values
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import DType
 from codesign.ir.executable.values import DataValue
@@ -49,6 +51,9 @@ def test_values_come_back_as_they_went(
 ) -> None:
     args = [to_relay(from_python(shape)), to_relay((from_python(tree), ()))]
     assert to_python(identity(*args)) == to_python(tuple(args))
+    assert identity.live_objects == 0
+    with mock.patch.object(host_runtime.values, "_MANY_WORDS", -1):
+        assert to_python(identity(*args)) == to_python(tuple(args))
     assert identity.live_objects == 0
 
 
@@ -91,6 +96,34 @@ def test_a_result_that_shares_much_is_not_written_out() -> None:
         found = found.fields[0]
         depth += 1
     assert (depth, int(found.fields[0])) == (60, 7)
+    assert function.live_objects == 0
+
+
+TWICE = "type Twice { Leaf(int32, Tensor[(2,), bool]), Both(Twice, Twice), Pair((Twice, int8)) } "
+
+
+def test_an_argument_that_shares_much_is_not_written_out() -> None:
+    """Sixty levels of one value twice: it comes back, and each object is there once."""
+    main = "def @main(%t: Twice, %u: Twice) { if (True) { (%t, %u) } else { (%u, %t) } }"
+    function = native(TWICE + main)
+    pair = np.array([True, False])
+    value = DataValue("Leaf", (np.asarray(7, np.int32), pair))
+    for level in range(60):
+        value = DataValue("Both", (value, value))
+        if level % 7 == 0:
+            value = DataValue("Pair", ((value, np.asarray(level, np.int8)),))
+    found, other = function(value, value)
+    levels = []
+    while found.constructor != "Leaf":
+        if found.constructor == "Pair":
+            found, level = found.fields[0]
+            levels.append(int(level))
+        assert found.fields[0] is found.fields[1]
+        found = found.fields[0]
+    assert levels == list(range(56, -1, -7))
+    assert int(found.fields[0]) == 7
+    np.testing.assert_array_equal(found.fields[1], pair)
+    assert other.constructor == value.constructor
     assert function.live_objects == 0
 
 

@@ -282,11 +282,13 @@ entry:
   %count = udiv i64 %bytes, 8
   %room = add i64 %count, 1
   %stack = call ptr @rt.scratch(ptr %heap, i64 %room)
+  %shared.place = getelementptr i8, ptr %heap, i64 $SHARED_COUNT
+  store i64 0, ptr %shared.place
   br label %head
 head:
-  %at = phi i64 [ %end, %entry ], [ %tensor.at, %tensor.done ], [ %node.at, %node.push ]
-  %top = phi i64 [ 0, %entry ], [ %tensor.top, %tensor.done ], [ %node.top, %node.push ]
-  %data = phi ptr [ %data.end, %entry ], [ %tensor.data, %tensor.done ], [ %data, %node.push ]
+  %at = phi i64 [ %end, %entry ], [ %tensor.at, %tensor.done ], [ %node.at, %pushed ]
+  %top = phi i64 [ 0, %entry ], [ %tensor.top, %tensor.done ], [ %node.top, %pushed ]
+  %data = phi ptr [ %data.end, %entry ], [ %tensor.data, %tensor.done ], [ %data, %pushed ]
   %done = icmp eq i64 %at, %words
   br i1 %done, label %finish, label %one
 finish:
@@ -296,11 +298,14 @@ one:
   %one.place = inttoptr i64 %one.at to ptr
   %word = load i64, ptr %one.place
   %kind.far = lshr i64 %word, 32
-  %kind = and i64 %kind.far, 255
+  %kind = and i64 %kind.far, 127
   %class.far = lshr i64 %word, 40
   %class = and i64 %class.far, 255
   %large = icmp eq i64 %class, $LARGE
-  %body = and i64 %word, -4294967296
+  %flag = and i64 %word, $SHARED_FLAG
+  %is.named = icmp ne i64 %flag, 0
+  %unnamed = xor i64 %word, %flag
+  %body = and i64 %unnamed, -4294967296
   %first = or i64 %body, 1
   %is.tensor = icmp eq i64 %kind, 0
   br i1 %is.tensor, label %tensor, label %node
@@ -339,6 +344,16 @@ tensor.done:
 node:
   %tag.short = trunc i64 %word to i32
   %tag = zext i32 %tag.short to i64
+  %is.reference = icmp eq i64 %kind, $REFERENCE
+  br i1 %is.reference, label %reference, label %made.here
+reference:
+  %known.table.place = getelementptr i8, ptr %heap, i64 $SHARED
+  %known.table = load ptr, ptr %known.table.place
+  %known.row = getelementptr { ptr, i64 }, ptr %known.table, i64 %tag
+  %again = load ptr, ptr %known.row
+  call void @rt.dup(ptr %again)
+  br label %node.push
+made.here:
   %fields = lshr i64 %word, 48
   %once = icmp eq i64 %fields, 0
   br i1 %once, label %node.once, label %node.new
@@ -369,12 +384,22 @@ node.fill:
   call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %fields.bytes, i1 false)
   br label %node.push
 node.push:
-  %made = phi ptr [ %known, %node.once ], [ %node.object, %node.fill ]
-  %rest.top = phi i64 [ %top, %node.once ], [ %below, %node.fill ]
-  %node.at = phi i64 [ %one.at, %node.once ], [ %one.at, %node.fill ]
+  %made = phi ptr [ %known, %node.once ], [ %node.object, %node.fill ], [ %again, %reference ]
+  %rest.top = phi i64 [ %top, %node.once ], [ %below, %node.fill ], [ %top, %reference ]
+  %node.at = phi i64 [ %one.at, %node.once ], [ %one.at, %node.fill ], [ %one.at, %reference ]
   %node.place = getelementptr ptr, ptr %stack, i64 %rest.top
   store ptr %made, ptr %node.place
   %node.top = add i64 %rest.top, 1
+  br i1 %is.named, label %name, label %pushed
+name:
+  %named.count = load i64, ptr %shared.place
+  %named.more = add i64 %named.count, 1
+  %table = call ptr @rt.grow(ptr %heap, i64 $SHARED, i64 $SHARED_ROOM, i64 %named.more, i64 16)
+  %row = getelementptr { ptr, i64 }, ptr %table, i64 %named.count
+  store ptr %made, ptr %row
+  store i64 %named.more, ptr %shared.place
+  br label %pushed
+pushed:
   br label %head
 }
 

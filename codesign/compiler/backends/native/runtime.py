@@ -132,6 +132,7 @@ def _numbers() -> dict[str, str]:
         "FIELDS_OFFSET": FIELDS_OFFSET,
         "TUPLE": int(Kind.TUPLE),
         "SHARED_FLAG": SHARED_FLAG,
+        "REFERENCE": REFERENCE,
         "REFERENCE_WORD": REFERENCE << 32,
         "DTYPES": len(DTYPES),
         "HEAP_BYTES": -(-HEAP_BYTES // 64) * 64,
