@@ -30,7 +30,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("seed", range(100, 106))
 def test_the_whole_language_keeps_its_answers(seed: int) -> None:
     assert not judge(random_program(seed, 40), NAMES).breaches
 
@@ -60,7 +60,7 @@ def test_other_divisors_are_one_unit_beside_where_that_is_allowed() -> None:
 
 
 @pytest.mark.parametrize("name", ["nn.max_pool2d", "nn.avg_pool2d"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16))
 def test_pools_of_padded_images_keep_every_bit(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     attrs: Pool2DAttrs = pool(rng)
@@ -129,9 +129,9 @@ def @main(%x: Tensor[(?, 6), float32], %g: Tensor[(6), float32], %h: Tensor[(2),
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("text", UNKNOWN_TEXTS)
 @pytest.mark.parametrize("name", sorted(set(PASSES) - {"defunctionalize"}))
-def test_every_pass_takes_lengths_that_are_not_known(text: str, name: str) -> None:
+def test_every_pass_takes_lengths_that_are_not_known(name: str) -> None:
+    text = f"({', '.join(UNKNOWN_TEXTS)})"
     module = parse_module(f"""#[version = "0.0.5"]
 def @main(%x: Tensor[(?, 6), float32], %g: Tensor[(6), float32], %h: Tensor[(2), float32],
           %w: Tensor[(6, 6), float32]) {{ {text} }}

@@ -65,7 +65,7 @@ def test_a_long_chain_is_cut(depth: int, wanted: list[int]) -> None:
     assert sorted(lengths) == sorted(wanted)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(10))
 def test_the_whole_language_keeps_its_answers(seed: int) -> None:
     judged = judge(random_program(seed, 40), ("fuse-ops", "defuse-ops", "simplify-expr"))
     assert not judged.breaches
