@@ -1,0 +1,52 @@
+"""The study's rows: bounds counted by hand, and few cases of the long ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codesign.accel.presets import preset
+from codesign.ir.relay.expr import Function
+from codesign.ir.relay.module import Module
+from experiments.networks import mobilenet
+from experiments.rows.study_bounds import bound_cycles, needs
+from experiments.rows.study_random import study_monotone, study_random
+from tests.support.regions import Maker
+
+
+def test_a_bound_counts_macs_and_what_moves_once() -> None:
+    maker = Maker(np.random.default_rng(0))
+    x = maker.var((1, 32, 8, 8))
+    wide = maker.conv(x, (48, 32, 3, 3), padding=(1, 1, 1, 1))
+    short = maker.conv(x, (48, 32, 1, 1), strides=(2, 2))
+    first, second = (Module({"main": Function((x,), each)}) for each in (wide, short))
+    (need,) = needs(first)
+    assert need.macs == 48 * 64 * 32 * 9
+    assert need.bytes == 32 * 64 + 48 * 32 * 9 + 48 * 64
+    assert bound_cycles(first, preset("base")) == need.macs / 256
+    (strided,) = needs(second)
+    assert strided.bytes == 32 * 16 + 48 * 32 + 48 * 16  # a quarter of the data is read
+    assert bound_cycles(second, preset("base")) == strided.bytes / 8
+
+
+def test_a_sum_costs_one_more_tensor() -> None:
+    maker = Maker(np.random.default_rng(1))
+    x = maker.var((1, 16, 4, 4))
+    module = Module({"main": Function((x,), maker.add(maker.conv(x, (16, 16, 1, 1)), x))})
+    (need,) = needs(module)
+    assert (need.bytes, need.residual_bytes) == (256 + 256 + 256, 256)
+
+
+def test_mobilenet_has_the_published_number_of_parameters() -> None:
+    learned = [w for w in mobilenet.to_onnx().graph.initializer if "limit" not in w.name]
+    counted = [w for w in learned if not w.name.endswith((".mean", ".variance"))]
+    assert sum(int(np.prod(w.dims)) for w in counted) == 4_231_976  # 4.2 million in the paper
+
+
+def test_few_random_layers_are_right() -> None:
+    assert study_random(6).value == 0
+
+
+@pytest.mark.slow
+def test_more_of_anything_is_not_slower() -> None:
+    assert study_monotone(30).value == 0
