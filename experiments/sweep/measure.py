@@ -14,6 +14,7 @@ from codesign.accel.config import AccelConfig
 from codesign.accel.counters import Counters
 from codesign.accel.resources import Family, estimate
 from codesign.compiler import driver
+from codesign.compiler.backends.accel.search import Tuning
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.executable.accel_kernel import AccelKernel
@@ -88,7 +89,7 @@ def _inputs(executable: Executable) -> Mapping[str, Array]:
 
 def _on_accelerator(blank: Row, config: AccelConfig, network: Prepared, started: float) -> Measured:
     executable = driver.compile(
-        network.integer, target="accel", config=config, clock=program_cycles, level=0
+        network.integer, target="accel", config=config, tuning=Tuning(program_cycles), level=0
     )
     compiled = time.perf_counter() - started
     runs = [
