@@ -19,8 +19,8 @@ from codesign.dtypes import DType
 from codesign.ir.executable.values import DataValue
 from codesign.ir.relay.expr import Expr, Function, GlobalVar, Var
 from codesign.ir.relay.module import ConstructorDefinition, Module, TypeDefinition
-from codesign.ir.relay.type_algebra import free_type_variables
-from codesign.ir.relay.types import TensorType, TupleType, Type, TypeCall, TypeVar
+from codesign.ir.relay.type_algebra import free_type_variables, parts, with_parts
+from codesign.ir.relay.types import UNKNOWN, TensorType, TupleType, Type, TypeCall, TypeVar
 from codesign.ir.relay.visit import post_order, rewrite
 from experiments.laws.draw import Draw
 from experiments.laws.productions import PRODUCTIONS
@@ -49,10 +49,13 @@ class Program:
 def random_program(seed: int, size: int = 40) -> Program:
     """Return the program of a seed, with about `size` nodes."""
     draw = Draw(seed)
-    strips = draw.chance(0.6)
+    strips, opens = draw.chance(0.6), draw.chance(0.25)
     for annotates in (False, True):
         found = _write(seed, size, annotates=annotates)
         candidates = [_with_fewer_annotations(found.module, draw)] if strips else []
+        if opens:
+            known = candidates[-1] if candidates else found.module
+            candidates.insert(0, _with_unknown_lengths(known, draw))
         for module in (*candidates, found.module):
             try:
                 infer_types(module)
@@ -169,3 +172,28 @@ def _bare(function: Function, draw: Draw, *, is_main: bool) -> Function:
     found = rewrite(function, rule)
     assert isinstance(found, Function), "a function stays one"
     return found
+
+
+def _with_unknown_lengths(module: Module, draw: Draw) -> Module:
+    """Return the module with `?` for some lengths of annotations that are left."""
+
+    def opened(type_: Type) -> Type:
+        if isinstance(type_, TensorType):
+            shape = tuple(UNKNOWN if draw.chance(0.3) else dim for dim in type_.shape)
+            return TensorType(shape, type_.dtype)
+        return with_parts(type_, tuple(map(opened, parts(type_))))
+
+    def rule(node: Expr) -> Expr:
+        match node:
+            case Var(annotation=type_) if type_ is not None and draw.chance(0.5):
+                return replace(node, annotation=opened(type_))
+            case Function(result_type=result) if result is not None:
+                return replace(node, result_type=None if node.type_params == () else result)
+            case _:
+                return node
+
+    functions = {
+        name: function if name in _library().functions else rewrite(function, rule)
+        for name, function in module.functions.items()
+    }
+    return module.with_functions(functions)  # type: ignore[arg-type]

@@ -41,13 +41,13 @@ def test_equal_seeds_give_equal_programs(seed: int) -> None:
 
 
 def test_every_construct_and_most_operators_occur() -> None:
-    nodes = [node for seed in range(60) for node in _nodes(random_program(seed))]
+    nodes = [node for seed in range(40) for node in _nodes(random_program(seed))]
     kinds = Counter(type(node).__name__ for node in nodes)
     constructs = (
         *("Var", "GlobalVar", "Constant", "OpRef", "Constructor", "Call", "Let", "If", "Tuple"),
         *("Project", "Function", "Match", "RefNew", "RefRead", "RefWrite"),
     )
-    assert all(kinds[name] >= 20 for name in constructs), kinds
+    assert all(kinds[name] >= 15 for name in constructs), kinds
     operators = {
         n.callee.name for n in nodes if isinstance(n, Call) and isinstance(n.callee, OpRef)
     }
