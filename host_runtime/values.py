@@ -34,8 +34,8 @@ from codesign.ir.relay.types import UNKNOWN, TensorType, TupleType, Type, TypeCa
 Value: TypeAlias = "Array | tuple[Value, ...] | DataValue"
 """What crosses: tensors, tuples, and what constructors made."""
 
-_MANY_WORDS: Final = 1 << 20
-"""Words after which it is looked for what is held several times."""
+_MANY_VALUES: Final = 1 << 20
+"""Values after which it is looked for what is held several times."""
 
 
 @final
@@ -76,9 +76,9 @@ class ValueWriter:
         shapes = [self._shape(each) for each in params]
         words: list[int] = []
         data: list[Array] = []
-        while values:
-            if len(words) > _MANY_WORDS:
-                return self._write_once(args)
+        for _ in range(_MANY_VALUES):
+            if not values:
+                break
             value, shape = values.pop(), shapes.pop()
             if shape.constructors is not None:
                 if type(value) is not DataValue:
@@ -107,7 +107,9 @@ class ValueWriter:
                 words.extend(shape.words)
                 values.extend(value)
                 shapes.extend(shape.fields)
-        return words, b"".join([_dense(each).data for each in data])
+        else:
+            return self._write_once(args)
+        return words, _joined(data)
 
     def _write_once(self, args: Sequence[Value]) -> tuple[list[int], bytes]:
         """Do what `write` does for values that may hold others many times: each is written once.
@@ -138,7 +140,7 @@ class ValueWriter:
                 waiting.append((value, shape, True))
                 waiting += [(each, kind, False) for each, kind in reversed(parts)]
         words = [word_ for entry in reversed(entries) for word_ in entry]
-        return words, b"".join([_dense(each).data for each in reversed(data)])
+        return words, _joined(data[::-1])
 
     def _taken_apart(
         self, value: Any, shape: _Shape
@@ -227,8 +229,13 @@ def _other_tensor(value: object, shape: _Shape) -> tuple[Array, tuple[int, ...]]
     return array, _tensor_words(array.shape, shape.type_.dtype)
 
 
-def _dense(array: Array) -> Array:
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+def _joined(arrays: Sequence[Array]) -> bytes:
+    """Return the elements of arrays, one after the other."""
+    buffers: Sequence[Any] = arrays
+    try:
+        return b"".join(buffers)
+    except (TypeError, BufferError):  # one of them is not dense
+        return b"".join([np.ascontiguousarray(each).data for each in arrays])
 
 
 def _misfit(value: object, shape: _Shape) -> CodesignError:

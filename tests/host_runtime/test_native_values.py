@@ -52,7 +52,7 @@ def test_values_come_back_as_they_went(
     args = [to_relay(from_python(shape)), to_relay((from_python(tree), ()))]
     assert to_python(identity(*args)) == to_python(tuple(args))
     assert identity.live_objects == 0
-    with mock.patch.object(host_runtime.values, "_MANY_WORDS", -1):
+    with mock.patch.object(host_runtime.values, "_MANY_VALUES", 0):
         assert to_python(identity(*args)) == to_python(tuple(args))
     assert identity.live_objects == 0
 
