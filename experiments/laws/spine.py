@@ -67,8 +67,12 @@ class Spine:
     def _value(self, size: int, *, is_bound: bool) -> None:
         type_ = self.plain_type()
         value = self.writer.grow(type_, self.scope, size)
-        if is_bound or not is_movable(value):
+        if is_bound:
             self.results.append((self.bind(type_, value), type_))
+            return
+        if not is_movable(value):  # one node that has an effect, reached twice in a row
+            pair = TupleType((type_, type_))
+            self.results.append((self.bind(pair, Tuple((value, value))), pair))
             return
         self.scope = self.scope.adding((value, type_), (value, type_))
         self.results.append((value, type_))
