@@ -57,18 +57,23 @@ def test_values_come_back_as_they_went(
     assert identity.live_objects == 0
 
 
+RANKS = [(), (0,), (3,), (2, 0, 4), (2, 3, 4), (1,) * 9]
+
+
 @pytest.mark.parametrize("dtype", list(DType))
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3, 4), (1,) * 9])
-def test_every_element_type_and_rank(dtype: DType, shape: tuple[int, ...]) -> None:
-    dims = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
-    function = native(
-        f"def @f(%x: Tensor[({dims}), {dtype}]) {{ %x }} "
-        f"def @main(%x: Tensor[({dims}), {dtype}]) {{ (@f(%x), %x) }}"
-    )
-    x = np.arange(24)[: int(np.prod(shape))].reshape(shape).astype(dtype.numpy)
-    for found in function(x):
-        assert found.dtype == x.dtype
-        np.testing.assert_array_equal(found, x)
+def test_every_element_type_and_rank(dtype: DType) -> None:
+    spelled = [", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") for shape in RANKS]
+    params = [f"%x{n}: Tensor[({dims}), {dtype}]" for n, dims in enumerate(spelled)]
+    names = ", ".join(f"%x{n}" for n in range(len(RANKS)))
+    text = f"def @f({', '.join(params)}) {{ ({names}) }} def @main({', '.join(params)}) "
+    function = native(text + f"{{ (@f({names}), @f({names})) }}")
+    arrays = [
+        np.arange(24)[: int(np.prod(shape))].reshape(shape).astype(dtype.numpy) for shape in RANKS
+    ]
+    for results in function(*arrays):
+        for found, x in zip(results, arrays, strict=True):
+            assert (found.dtype, found.shape) == (x.dtype, x.shape)
+            np.testing.assert_array_equal(found, x)
     assert function.live_objects == 0
 
 
