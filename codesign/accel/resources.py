@@ -234,8 +234,8 @@ FLIP_FLOPS_PER_ACC_BIT: Final = 2
 FLIP_FLOPS_PER_BANK_BIT: Final = 2.5
 FLIP_FLOPS_PER_TABLE: Final = 80
 FLIP_FLOPS_PER_INDEX_BIT: Final = 94
-FLIP_FLOPS_PER_BUS_BIT: Final = 12.8
-CONTROL_FLIP_FLOPS: Final = 3726
+FLIP_FLOPS_PER_BUS_BIT: Final = 5.8
+CONTROL_FLIP_FLOPS: Final = 3685
 
 
 def _tree_widths(config: AccelConfig) -> list[int]:
