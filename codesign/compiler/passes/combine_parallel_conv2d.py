@@ -16,8 +16,8 @@ from typing import ClassVar, final
 
 from codesign.compiler.analysis.facts import Facts
 from codesign.compiler.analysis.infer_types import infer_types
-from codesign.compiler.combine.branches import combined_branches, joined, shape_of, sliced
 from codesign.compiler.pass_manager import Form, PassContext
+from codesign.compiler.rewriting.combine.branches import combined_branches, joined, shape_of, sliced
 from codesign.ir.relay.expr import Call, Expr
 from codesign.ir.relay.module import Module
 from codesign.ops.nn.conv2d import Conv2DAttrs

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from codesign.compiler.analysis.infer_types import infer_types
-from codesign.compiler.layouts.propagate import in_layouts, own_layouts
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
+from codesign.compiler.rewriting.layouts.propagate import in_layouts, own_layouts
 from codesign.ir.relay.expr import Call
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.visit import post_order

@@ -31,7 +31,7 @@ import numpy as np
 
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
-from codesign.compiler.scale_axis.anchors import (
+from codesign.compiler.rewriting.scale_axis.anchors import (
     ANCHORS,
     anchor_name,
     channel_axis,
@@ -41,7 +41,7 @@ from codesign.compiler.scale_axis.anchors import (
     scaled_outputs,
     shape_of,
 )
-from codesign.compiler.scale_axis.moved import moved_scales
+from codesign.compiler.rewriting.scale_axis.moved import moved_scales
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef
 from codesign.ir.relay.module import Module

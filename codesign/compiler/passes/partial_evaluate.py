@@ -22,14 +22,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from codesign.compiler.a_normal import to_a_normal
 from codesign.compiler.analysis.annotate import with_parameter_types
 from codesign.compiler.analysis.call_order import recursive_functions
 from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.analysis.infer_types import infer_types
-from codesign.compiler.partial.evaluator import Evaluator
-from codesign.compiler.partial.limits import Limits
 from codesign.compiler.pass_manager import Form, PassContext
+from codesign.compiler.rewriting.a_normal import to_a_normal
+from codesign.compiler.rewriting.partial.evaluator import Evaluator
+from codesign.compiler.rewriting.partial.limits import Limits
 from codesign.ir.relay.equal import is_equal_module
 from codesign.ir.relay.expr import (
     Call,

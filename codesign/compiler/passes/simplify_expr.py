@@ -4,9 +4,9 @@
 becomes
     %x
 
-The rules stand in `codesign.compiler.simplify`, with their laws: arithmetic, movement, casts and
-bounds. They keep every value that `docs/numbers.md` promises; those that round floating point
-otherwise run only where `reassociate` allows it. What may write a cell is never dropped.
+The rules stand in `codesign.compiler.rewriting.simplify`, with their laws: arithmetic, movement,
+casts and bounds. They keep every value that `docs/numbers.md` promises; those that round floating
+point otherwise run only where `reassociate` allows it. What may write a cell is never dropped.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import ClassVar, final
 
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
-from codesign.compiler.simplify import arithmetic, movement, ranges
-from codesign.compiler.simplify.rule import by_operator, simplified
+from codesign.compiler.rewriting.simplify import arithmetic, movement, ranges
+from codesign.compiler.rewriting.simplify.rule import by_operator, simplified
 from codesign.ir.relay.module import Module
 
 

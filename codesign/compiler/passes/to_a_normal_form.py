@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from codesign.compiler.a_normal import to_a_normal
 from codesign.compiler.pass_manager import Form, PassContext
+from codesign.compiler.rewriting.a_normal import to_a_normal
 from codesign.ir.relay.module import Module
 
 

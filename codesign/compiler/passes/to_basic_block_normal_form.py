@@ -23,8 +23,8 @@ from typing import ClassVar, final
 
 from codesign.compiler.analysis.effects import ORDERED
 from codesign.compiler.analysis.evaluation import Bind, Block, Evaluation, Finish
-from codesign.compiler.let_insertion import insert_lets
 from codesign.compiler.pass_manager import Form, PassContext
+from codesign.compiler.rewriting.let_insertion import insert_lets
 from codesign.ir.relay.expr import Expr, Let
 from codesign.ir.relay.module import Module
 

@@ -24,11 +24,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from codesign.compiler.a_normal import to_a_normal
 from codesign.compiler.analysis.call_order import without_unreached
 from codesign.compiler.analysis.infer_types import infer_types
-from codesign.compiler.cps import CPS, Conversion
 from codesign.compiler.pass_manager import Form, PassContext
+from codesign.compiler.rewriting.a_normal import to_a_normal
+from codesign.compiler.rewriting.cps import CPS, Conversion
 from codesign.ir.relay.expr import Expr
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import FuncType, Type

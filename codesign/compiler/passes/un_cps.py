@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias, final
 
 from codesign.compiler.analysis.evaluation import is_primitive
-from codesign.compiler.cps import CPS
 from codesign.compiler.pass_manager import Form, PassContext
+from codesign.compiler.rewriting.cps import CPS
 from codesign.compiler.trampoline import run
 from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.relay.expr import (

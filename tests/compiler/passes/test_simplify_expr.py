@@ -11,8 +11,8 @@ from codesign.compiler.frontend.relay_parser import parse_module
 from codesign.compiler.interpreter import Interpreter
 from codesign.compiler.pass_manager import PassContext, PassManager
 from codesign.compiler.passes.simplify_expr import SimplifyExpr
-from codesign.compiler.simplify import arithmetic, movement, ranges
-from codesign.compiler.simplify.ranges import is_lossless
+from codesign.compiler.rewriting.simplify import arithmetic, movement, ranges
+from codesign.compiler.rewriting.simplify.ranges import is_lossless
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.equal import is_equal_module
 from codesign.ir.relay.module import Module

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from codesign.compiler.dataflow_pattern import any_, op
-from codesign.compiler.simplify.arithmetic import the
-from codesign.compiler.simplify.rule import Found, Rule
+from codesign.compiler.rewriting.dataflow_pattern import any_, op
+from codesign.compiler.rewriting.simplify.arithmetic import the
+from codesign.compiler.rewriting.simplify.rule import Found, Rule
 from codesign.ir.relay.expr import Call, Expr, Tuple
 from codesign.ops.broadcast_to import BroadcastToAttrs
 from codesign.ops.cast import CastAttrs

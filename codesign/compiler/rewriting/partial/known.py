@@ -6,7 +6,7 @@ from typing import Final, assert_never
 
 import numpy as np
 
-from codesign.compiler.partial.values import (
+from codesign.compiler.rewriting.partial.values import (
     KnownData,
     KnownTuple,
     Partial,

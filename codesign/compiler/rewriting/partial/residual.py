@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, assert_never, final
 
-from codesign.compiler.partial.values import (
+from codesign.compiler.rewriting.partial.values import (
     Block,
     KnownCell,
     KnownClosure,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from codesign.compiler.dataflow_pattern import Condition
+from codesign.compiler.rewriting.dataflow_pattern import Condition
 from codesign.ir.relay.expr import Constant, Expr
 
 

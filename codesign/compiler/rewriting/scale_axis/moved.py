@@ -12,7 +12,7 @@ from typing import Final, final
 
 import numpy as np
 
-from codesign.compiler.scale_axis.anchors import (
+from codesign.compiler.rewriting.scale_axis.anchors import (
     channel_axis,
     is_anchor,
     rank_of,

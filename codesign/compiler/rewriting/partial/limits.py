@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
 
-from codesign.compiler.partial.values import Partial, is_informative
+from codesign.compiler.rewriting.partial.values import Partial, is_informative
 from codesign.ir.relay.expr import Function
 
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, final
 import numpy as np
 
 from codesign.compiler.analysis.facts import Facts
-from codesign.compiler.dataflow_pattern import Bindings, Operation, match, operation_names
+from codesign.compiler.rewriting.dataflow_pattern import Bindings, Operation, match, operation_names
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef
 from codesign.ir.relay.types import Type

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from codesign.compiler.analysis.evaluation import Evaluation, Finish, is_atom
-from codesign.compiler.let_insertion import insert_lets
+from codesign.compiler.rewriting.let_insertion import insert_lets
 from codesign.ir.relay.expr import Expr, Function, If, Let, Match
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.visit import children

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias, assert_never, final
 
 from codesign.compiler.analysis.effects import Effect, Effects
 from codesign.compiler.analysis.evaluation import is_primitive
-from codesign.compiler.partial.known import computed, matched, tuple_of
-from codesign.compiler.partial.limits import Limits
-from codesign.compiler.partial.residual import Atom, Residual, Steps
-from codesign.compiler.partial.typing import Types, Typing, is_checked, substituted
-from codesign.compiler.partial.values import (
+from codesign.compiler.rewriting.partial.known import computed, matched, tuple_of
+from codesign.compiler.rewriting.partial.limits import Limits
+from codesign.compiler.rewriting.partial.residual import Atom, Residual, Steps
+from codesign.compiler.rewriting.partial.typing import Types, Typing, is_checked, substituted
+from codesign.compiler.rewriting.partial.values import (
     Block,
     KnownCell,
     KnownClosure,

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TypeAlias, final
 
 from codesign.compiler.analysis.facts import Facts
-from codesign.compiler.layouts.followers import Follower, follower
-from codesign.compiler.layouts.place import Place, transformed
+from codesign.compiler.rewriting.layouts.followers import Follower, follower
+from codesign.compiler.rewriting.layouts.place import Place, transformed
 from codesign.ir.relay.expr import Attrs, Call, Expr, Function, Let, OpRef, Tuple, Var
 from codesign.ir.relay.types import Type
 from codesign.ir.relay.visit import children, post_order, with_children

@@ -16,9 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from codesign.compiler.dataflow_pattern import Operation, Pattern, any_, constant, op
-from codesign.compiler.simplify.numbers import is_number, number
-from codesign.compiler.simplify.rule import Found, Make, Rule
+from codesign.compiler.rewriting.dataflow_pattern import Operation, Pattern, any_, constant, op
+from codesign.compiler.rewriting.simplify.numbers import is_number, number
+from codesign.compiler.rewriting.simplify.rule import Found, Make, Rule
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef
 from codesign.ops.broadcast_to import BroadcastToAttrs
 from codesign.ops.filled import FilledAttrs

@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from codesign.compiler.dataflow_pattern import any_, op
-from codesign.compiler.simplify.arithmetic import the
-from codesign.compiler.simplify.rule import Found, Rule
+from codesign.compiler.rewriting.dataflow_pattern import any_, op
+from codesign.compiler.rewriting.simplify.arithmetic import the
+from codesign.compiler.rewriting.simplify.rule import Found, Rule
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Attrs, Call, Expr
 from codesign.ops.cast import CastAttrs

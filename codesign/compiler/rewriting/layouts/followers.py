@@ -8,7 +8,7 @@ from math import prod
 from typing import Final, TypeAlias, final
 
 from codesign.compiler.analysis.facts import Facts
-from codesign.compiler.layouts.place import Place, reshaped
+from codesign.compiler.rewriting.layouts.place import Place, reshaped
 from codesign.ir.relay.expr import Attrs, Call, Expr, OpRef
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
