@@ -32,6 +32,9 @@ from hardware.generate import generate
 Progress: TypeAlias = Callable[[str], None]
 """Is told in one line what happens next."""
 
+Train: TypeAlias = Callable[[Path], None]
+"""Runs a typical program on a library, in a process of its own that ends with it."""
+
 LIBRARY: Final = "libaccel.so"
 HARNESS: Final = Path(__file__).with_name("harness.cpp")
 
@@ -67,6 +70,8 @@ COMPILER_FLAGS: Final = (
     "-DVM_COVERAGE=0",
     "-DVM_SC=0",
 )
+LEARNING_FLAGS: Final = ("-fprofile-generate", "-fprofile-update=single")
+LEARNED_FLAGS: Final = ("-fprofile-partial-training", "-Wno-missing-profile")
 RUNTIME_SOURCES: Final = ("verilated.cpp", "verilated_threads.cpp")
 WAVES_SOURCES: Final = ("verilated_vcd_c.cpp",)
 
@@ -140,11 +145,13 @@ def build_simulator(
     progress: Progress | None = None,
     *,
     waves: bool = False,
+    train: Train | None = None,
 ) -> Path:
     """Return the path of the configuration's simulator library, building it where it is not cached.
 
     The library depends on the hardware only: not on the clock, nor on the memory behind the bus.
-    With `waves` it can write VCD files and is slower.
+    With `waves` it can write VCD files and is slower. With `train` it is compiled twice, the second
+    time with what the first one's run told of it, and simulates a tenth faster.
 
     Raises
     ------
@@ -158,7 +165,8 @@ def build_simulator(
     index = cache_dir / f"index-{_SOURCES[:16]}-{config.digest[:16]}"
     known = index.read_text(encoding="utf-8") if index.is_file() else ""
     if known:
-        place = cache_dir / _key(known, config, tools, waves=waves) / LIBRARY
+        key = _key(known, config, tools, waves=waves, trained=train is not None)
+        place = cache_dir / key / LIBRARY
         if place.is_file():
             return place
     with tempfile.TemporaryDirectory(dir=cache_dir, prefix="build-") as name:
@@ -166,9 +174,10 @@ def build_simulator(
         say("generating Verilog")
         source, *_ = generate(config, folder / "rtl", arm="simulation")
         verilog = hashlib.sha256(source.read_bytes()).hexdigest()
-        place = cache_dir / _key(verilog, config, tools, waves=waves) / LIBRARY
+        key = _key(verilog, config, tools, waves=waves, trained=train is not None)
+        place = cache_dir / key / LIBRARY
         if not place.is_file():
-            library = build_library(folder, config.digest, cache_dir, say, waves=waves)
+            library = build_library(folder, config.digest, cache_dir, say, waves=waves, train=train)
             _publish(library.parent, place.parent)
         remembered = folder / "index"
         remembered.write_text(verilog, encoding="utf-8")
@@ -184,6 +193,7 @@ def build_library(
     *,
     waves: bool = False,
     harness: Path = HARNESS,
+    train: Train | None = None,
 ) -> Path:
     """Return the library of the Verilog files in `folder / "rtl"`; all work happens in `folder`.
 
@@ -195,7 +205,14 @@ def build_library(
     say("verilating")
     _verilate(folder, tools, waves=waves)
     say("compiling the simulator (some 10 s)")
-    return _compile(folder, digest, tools, runtime, harness, waves=waves)
+    if train is None:
+        return _compile(folder, digest, tools, runtime, harness, waves=waves)
+    profile = folder / "profile"
+    learning = (*LEARNING_FLAGS, f"-fprofile-dir={profile}")
+    train(_compile(folder, digest, tools, runtime, harness, waves=waves, flags=learning))
+    say("compiling it again, with what its run told (some 15 s)")
+    learned = (*LEARNED_FLAGS, f"-fprofile-use={profile}")
+    return _compile(folder, digest, tools, runtime, harness, waves=waves, flags=learned)
 
 
 def _say_nothing(_: str) -> None:
@@ -218,12 +235,12 @@ _SOURCES: Final = _sources_digest()
 """Taken when the sources are imported: an edit during a long run must not be mistaken for them."""
 
 
-def _key(verilog: str, config: AccelConfig, tools: Tools, *, waves: bool) -> str:
+def _key(verilog: str, config: AccelConfig, tools: Tools, *, waves: bool, trained: bool) -> str:
     """Return the hash of everything that the library is made of; `verilog` is itself a hash."""
     content = hashlib.sha256(HARNESS.read_bytes())
-    for text in (verilog, config.digest, tools.identity, str(waves)):
+    for text in (verilog, config.digest, tools.identity, str(waves), str(trained)):
         content.update(text.encode() + b"\0")
-    for text in (*VERILATOR_FLAGS, *COMPILER_FLAGS):
+    for text in (*VERILATOR_FLAGS, *COMPILER_FLAGS, *LEARNING_FLAGS, *LEARNED_FLAGS):
         content.update(text.encode() + b"\0")
     return content.hexdigest()[:32]
 
@@ -286,11 +303,15 @@ def _compile(
     harness: Path,
     *,
     waves: bool,
+    flags: tuple[str, ...] = (),
 ) -> Path:
-    """Compile the model in two units at once: what runs every cycle, with the harness; the rest."""
+    """Compile the model in two units at once: what runs every cycle, with the harness; the rest.
+
+    `flags` are for the first; an earlier library in the folder makes room for this one.
+    """
     cpp = folder / "cpp"
     out = folder / "out"
-    out.mkdir()
+    out.mkdir(exist_ok=True)
     sources = sorted(cpp.glob("Vaccel*.cpp"))
     slow = [path for path in sources if path.stem.endswith("__Slow")]
     fast = [*(path for path in sources if path not in slow), harness]
@@ -304,25 +325,25 @@ def _compile(
         defines.append(f"-DACCEL_ONE_EVAL={clock}")
     command = (tools.compiler, *COMPILER_FLAGS, *defines, "-I", str(cpp), *_includes(tools))
 
-    def unit(name: str, parts: Sequence[Path], *flags: str) -> str:
+    def unit(name: str, parts: Sequence[Path], *own: str) -> str:
         source, result = folder / f"{name}.cpp", folder / f"{name}.o"
         text = "".join(f'#include "{path.resolve()}"\n' for path in parts)
         source.write_text(text, encoding="utf-8")
         _run(
-            [*command, *flags, "-c", str(source), "-o", str(result)],
+            [*command, *own, "-c", str(source), "-o", str(result)],
             f"compiling the simulator ({name})",
         )
         return str(result)
 
     with ThreadPoolExecutor(2) as pool:
         units = (
-            pool.submit(unit, "every_cycle", fast),
+            pool.submit(unit, "every_cycle", fast, *flags),
             pool.submit(unit, "set_up", slow, "-O0"),
         )
         objects = [each.result() for each in units]
     _run(
         [
-            *(tools.compiler, "-shared", "-pthread", *objects, *map(str, runtime)),
+            *(tools.compiler, "-shared", "-pthread", *flags, *objects, *map(str, runtime)),
             *("-o", str(out / LIBRARY)),
         ],
         "linking the simulator",

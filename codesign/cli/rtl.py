@@ -42,7 +42,7 @@ def rtl(
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".rtl-") as temporary:
         generate(chosen, Path(temporary))
         if simulator:
-            library = simulator_library(chosen, progress().print)
+            library = simulator_library(chosen, progress().print, trained=True)
             shutil.copy2(library, temporary)
         written = _move(Path(temporary), folder)
     if as_json:

@@ -57,7 +57,7 @@ def accel_rtl_speed() -> Measurement:
         The two arms of the RTL differ on a program, or the program does not keep gemm busy.
     """
     config = preset("base")
-    library = simulator_library(config, CONSOLE.print)
+    library = simulator_library(config, CONSOLE.print, trained=True)
     _prove_arms_equal(config)
     program, dram, bases = convolutions(config, BUSY)
     best = 0.0
@@ -118,7 +118,7 @@ class _Both:
 
     def __init__(self, config: AccelConfig) -> None:
         self._config = config
-        self._rtl = RtlSimulator(config, simulator_library(config, CONSOLE.print))
+        self._rtl = RtlSimulator(config, simulator_library(config, CONSOLE.print, trained=True))
         self._cycle = CycleSimulator(config)
         warm, _, bases = convolutions(config, Convolutions(side=2))
         self._cycle.run(warm, bases)  # compiles the simulator
