@@ -26,7 +26,7 @@ from experiments.networks.packages import BUILD
 from experiments.networks.registry import NETWORKS, Network
 from experiments.road.subject import subject
 from experiments.rows.measurement import CONSOLE, Measurement
-from tests.support.gpu_battery import OnGpu, call_of, disagreement, on_gpu
+from tests.support.gpu_battery import ON_GPU, OnGpu, call_of, disagreement, on_gpu
 from tests.support.gpu_planted import planted
 from tests.support.operator_cases import CASES
 
@@ -38,7 +38,7 @@ _ASSEMBLED: Final = ("sm_80", "sm_90")
 def gpu_simt() -> Measurement:
     """Count operators and networks that fail on the executor of threads, faults among them."""
     failures = 0
-    for name in CASES:
+    for name in ON_GPU:
         wrong = [text for seed in range(_SEEDS) if (text := _operator(name, seed))]
         CONSOLE.print(f"{name}: {wrong[0] if wrong else f'{_SEEDS} cases'}")
         failures += bool(wrong)
@@ -131,7 +131,7 @@ def _network(network: Network) -> str:
 
 
 def _kernels(device: DeviceModel) -> Iterator[tuple[str, Mapping[str, SimtKernel]]]:
-    for name in CASES:
+    for name in ON_GPU:
         for seed in range(3):
             body, params, _ = call_of(name, CASES[name](np.random.default_rng(seed)))
             yield f"{name} {seed}", named_kernels(on_gpu(body, params, device).program)

@@ -14,12 +14,11 @@ from codesign.ir.relay.expr import Var
 from codesign.ir.relay.types import TensorType
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.table import call
-from tests.support.gpu_battery import cases, disagreement, on_gpu
+from tests.support.gpu_battery import ON_GPU, cases, disagreement, on_gpu
 from tests.support.gpu_threads import run_with_threads
-from tests.support.operator_cases import CASES
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("dyn.")])
+@pytest.mark.parametrize("name", ON_GPU)
 def test_an_operator_equals_its_reference_in_step(name: str) -> None:
     for seed in range(4):
         assert disagreement(name, seed) == ""
