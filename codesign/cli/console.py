@@ -22,4 +22,5 @@ def progress() -> Console:
 def _console(stream: TextIO) -> Console:
     # A pipe has no width; 80 columns would fold the tables.
     width = None if stream.isatty() or "COLUMNS" in os.environ else 160
-    return Console(file=stream, highlight=False, width=width)
+    # What is printed may hold brackets: names of layers, shapes, extras of packages.
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=width)

@@ -12,7 +12,7 @@ from experiments.networks.registry import NETWORKS
 
 def main() -> int:
     """Report each network as ready or say why it is not; exit 0 in both cases."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     for network in NETWORKS:
         reason = network.missing()
         if reason is None and has_onnxruntime():

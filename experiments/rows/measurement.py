@@ -7,7 +7,7 @@ from typing import final
 
 from rich.console import Console
 
-CONSOLE = Console(stderr=True, highlight=False, soft_wrap=True)
+CONSOLE = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 """Progress goes to standard error; standard output ends with the figure."""
 
 
