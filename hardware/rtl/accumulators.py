@@ -97,9 +97,12 @@ class Accumulators(wiring.Component):
     def _bank(self, m: Module, index: int) -> Signal:
         config = self._config
         passes = config.vector_passes
-        # Amaranth has no address of width 0: a bank of one tile is built with two.
+        # Amaranth has no address of width 0: a bank of one tile is built with two, of registers.
         m.submodules[f"bank_{index}"] = bank = memory.Memory(
-            shape=unsigned(config.acc_tile_bits), depth=max(2, config.acc_bank_depth), init=[]
+            shape=unsigned(config.acc_tile_bits),
+            depth=max(2, config.acc_bank_depth),
+            init=[],
+            attrs={"mem2reg": 1} if config.acc_bank_depth == 1 else {},
         )
         read = bank.read_port()
         write = bank.write_port(granularity=config.acc_tile_bits // passes)
