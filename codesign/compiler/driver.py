@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, final
@@ -21,6 +21,7 @@ from codesign.compiler.collection import without_cycle_collection
 from codesign.compiler.partition.assign import Assignment, assign
 from codesign.compiler.partition.graph import is_first_order, is_graph
 from codesign.compiler.partition.split import Part, split
+from codesign.compiler.pass_manager import write_to
 from codesign.compiler.pipelines import optimize
 from codesign.compiler.target import Target
 from codesign.diagnostics import CodesignError, OnnxNode
@@ -38,7 +39,6 @@ from codesign.ir.executable.executable import (
 )
 from codesign.ir.relay.expr import Call, Constant, Expr, Function, Let, OpRef, Tuple
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.printer import print_module
 from codesign.ir.relay.types import TensorType, TupleType, Type
 from codesign.ir.relay.visit import post_order
 
@@ -85,7 +85,7 @@ def compile(  # noqa: A001  (the verb that users look for)
     chosen = Target.named(target)
     machine = (config or AccelConfig()).check() if chosen is Target.ACCEL else None
     module = source if isinstance(source, Module) else source.module
-    observe = None if dump is None else _writer(dump)
+    observe = None if dump is None else write_to(dump)
     module = optimize(module, level, passes=passes, verify=verify, observe=observe)
     types = infer_types(module)
     main = module.main
@@ -110,18 +110,6 @@ def compile(  # noqa: A001  (the verb that users look for)
         constants=values.constants,
         placements=_placements(parts, assignment),
     )
-
-
-def _writer(folder: Path) -> Callable[[int, str, Module], None]:
-    def write(index: int, name: str, module: Module) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"{index:02}-{name}.relay"
-            path.write_text(print_module(module), encoding="utf-8")
-        except OSError as error:
-            raise CodesignError.of(f"cannot dump to {str(folder)!r}", found=str(error)) from None
-
-    return write
 
 
 def _on_gpu(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol, final
 
 from codesign.compiler.analysis.infer_types import infer_types
-from codesign.diagnostics import InternalError
+from codesign.diagnostics import CodesignError, InternalError
 from codesign.ir.relay.expr import Expr
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.printer import print_module
@@ -108,12 +108,18 @@ class PassManager:
 
 
 def write_to(folder: Path) -> Callable[[int, str, Module], None]:
-    """Return an observer that writes `00-input.relay`, `01-<pass>.relay`, … into a folder."""
+    """Return an observer that writes `00-input.relay`, `01-<pass>.relay`, … into a folder.
+
+    It raises CodesignError where the folder cannot be written to.
+    """
 
     def observe(index: int, name: str, module: Module) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / f"{index:02d}-{name}.relay"
-        file.write_text(print_module(module), encoding="utf-8")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = folder / f"{index:02d}-{name}.relay"
+            file.write_text(print_module(module), encoding="utf-8")
+        except OSError as error:
+            raise CodesignError.of(f"cannot dump to {str(folder)!r}", found=str(error)) from None
 
     return observe
 

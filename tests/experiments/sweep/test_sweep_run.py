@@ -109,7 +109,6 @@ def test_a_point_is_written_whole_or_not_at_all(
     path = tmp_path / "results.duckdb"
     measured = measure(list(points(PLAN))[1], networks["digits"])
     with Store(path) as store:
-        store._insert("points", [])
         store._database.begin()
         store._database.execute("INSERT INTO layers (point) VALUES ('torn')")
     with Store(path) as store:

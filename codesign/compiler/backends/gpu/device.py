@@ -30,7 +30,6 @@ class DeviceModel:
     shared_bytes: int = 48 * _KIB
     registers_per_thread: int = 255
     blocks: int = 2**31 - 1
-    warp: int = 32
 
 
 DEVICES: Final[Mapping[str, DeviceModel]] = MappingProxyType(
