@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from codesign.compiler.driver import compile  # noqa: A004
-from codesign.compiler.pass_manager import Form, PassContext
+from codesign.compiler.pass_manager import Form, PassContext, write_to
 from codesign.compiler.passes.fold_constant import FoldConstant
 from codesign.compiler.passes.fuse_ops import FuseOps
 from codesign.compiler.passes.partial_evaluate import PartialEvaluate
 from codesign.compiler.pipelines import LEVELS, optimize, pipeline
 from codesign.diagnostics import CodesignError
+from codesign.ir.relay.module import Module
 from codesign.ir.relay.printer import print_module
 from host_runtime.session import Session
 from tests.support.relay_values import module_of
@@ -87,3 +88,10 @@ def test_partial_evaluation_is_what_the_highest_levels_add() -> None:
     assert "ref(" in print_module(optimize(module, 2))
     assert "ref(" not in print_module(optimize(module, 3))
     assert PartialEvaluate().run(module, PassContext()) is not module
+
+
+def test_a_folder_that_cannot_be_dumped_to_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(CodesignError, match="cannot dump to"):
+        write_to(blocked / "folder")(0, "input", Module({}))
