@@ -12,6 +12,7 @@ from codesign.ir.tensor.kernel import Window
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.limits import CODES
 
 ANCHORS: Final = frozenset({"nn.conv2d", "qnn.conv2d", "nn.dense", "qnn.dense", "nn.matmul"})
 """Operators that take their elementwise consumers before anything else does."""
@@ -60,7 +61,7 @@ def convolution_of(step: Step, lanes: int) -> Convolution | None:
     data, weight = step.inputs
     if weight.constant is None or 0 in (*data.shape, *weight.shape, *step.result.shape):
         return None
-    if data.dtype is not (DType.INT8 if isinstance(attrs, QConv2DAttrs) else DType.FLOAT32):
+    if data.dtype not in (CODES if isinstance(attrs, QConv2DAttrs) else (DType.FLOAT32,)):
         return None
     outputs, per_group, *size = weight.shape
     is_depthwise = per_group == 1 and attrs.groups == outputs == data.shape[1] and outputs > 1
@@ -92,10 +93,9 @@ def product_of(step: Step) -> Product | None:
     data, weight = step.inputs
     if weight.constant is None or 0 in (*data.shape, *weight.shape) or len(weight.shape) != 2:
         return None
-    if data.dtype not in (DType.FLOAT32, DType.INT8) or len(data.shape) < 1:
+    is_quantized = isinstance(step.attrs, QDenseAttrs)
+    if data.dtype not in (CODES if is_quantized else (DType.FLOAT32,)) or len(data.shape) < 1:
         return None
     zero_point = step.attrs.zero_point if isinstance(step.attrs, QDenseAttrs) else 0
-    if data.dtype is DType.INT8 and step.operator != "qnn.dense":
-        return None
     matrix = weight.constant.T if step.operator == "nn.matmul" else weight.constant
     return Product(matrix, data.dtype, zero_point)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from math import prod
 from typing import Final, final
 
+from codesign.accel.arithmetic import wrap
 from codesign.compiler.lower.anchors import Convolution, Product
-from codesign.compiler.lower.context import Context, Operands, operands_of
+from codesign.compiler.lower.context import Context, Operands, operands_of, pairs_storage
 from codesign.compiler.lower.graph import Value
 from codesign.compiler.lower.group import Group
 from codesign.compiler.lower.rules import expression
 from codesign.compiler.schedule.packing import channels_of, pack_contraction, pack_depthwise
 from codesign.compiler.schedule.tiles import Reduction, Tile, choose_tile
 from codesign.dtypes import Array, DType
-from codesign.ir.tensor.compute import Accumulator
+from codesign.ir.tensor.compute import Accumulator, Expr, convert
 from codesign.ir.tensor.index import Axis, at, unflatten
 from codesign.ir.tensor.kernel import Contraction, Depthwise, Kernel
 from codesign.ir.tensor.layout import Buffer, Layout
+from codesign.ops.qnn.limits import CODES
 
 _PLAIN_CHANNELS: Final = 4
 """Up to so many input channels, a convolution reads a plain tensor as it is."""
@@ -49,7 +51,7 @@ class BlockedLowering:
             block=1 if is_plain else lanes,
             halo=convolution.halo,
             fill=convolution.fill,
-            storage=DType.INT16 if data.dtype is DType.INT8 else None,
+            storage=pairs_storage(data.dtype),
         )
         operands = Operands()
         channels = group.result.shape[1]
@@ -62,7 +64,7 @@ class BlockedLowering:
             group,
             index,
             lambda value: self._flat_operand(operands, value, is_flat, group.result.shape),
-            Accumulator(step.result.dtype),
+            _sums(step.result.dtype),
         )
         extra = tuple(operands.places)
         data_shape = _flat(data.shape) if is_flat else data.shape
@@ -125,12 +127,12 @@ class BlockedLowering:
             channels=channels_of(convolution.weight.shape[1], block),
             lanes=lanes,
             run=run,
-            pairs=convolution.dtype is DType.INT8,
+            pairs=convolution.dtype in CODES,
         )
 
     def _tile(self, pixels: int, outputs: int, products: int, dtype: DType) -> Tile:
         lanes = self.context.machine.lanes
-        is_integer = dtype is DType.INT8
+        is_integer = dtype in CODES
         steps = -(-products // 2) if is_integer else products
         reduction = Reduction(steps, is_integer, 4 * lanes)
         return choose_tile(pixels, -(-outputs // lanes), self.context.machine.registers, reduction)
@@ -177,10 +179,12 @@ class BlockedLowering:
         self, operands: Operands, dtype: DType, weight: Array, zero_point: int
     ) -> Buffer | None:
         """Products with the zero point, which every accumulator starts without."""
-        if dtype is not DType.INT8 or zero_point == 0:
+        if dtype not in CODES or zero_point == 0:
             return None
         sums = weight.astype("int64").reshape(weight.shape[0], -1).sum(axis=1)
-        return self._constant_operand(operands, "initial", (-zero_point * sums).astype("int32"))
+        return self._constant_operand(
+            operands, "initial", wrap(-zero_point * sums, 32).astype("int32")
+        )
 
     def takes_operands(self, group: Group) -> bool:
         """Return whether every further operand may be read a vector at a time."""
@@ -198,7 +202,7 @@ class BlockedLowering:
         *lead, inner = data.shape
         rows, outputs = prod(lead), group.result.shape[-1]
         layout = self.context.home_layout(group.result, is_blocked=False)
-        storage = DType.INT16 if product.dtype is DType.INT8 else None
+        storage = pairs_storage(product.dtype)
         data_layout, data_place = self.context.placement.fetch(data, block=1, storage=storage)
         operands = Operands()
         shape = (1, outputs, 1, rows)
@@ -209,7 +213,7 @@ class BlockedLowering:
             group,
             index,
             lambda value: self.context.operand(operands, value, is_blocked=False, reads_once=True),
-            Accumulator(step.result.dtype),
+            _sums(step.result.dtype),
         )
         extra = tuple(operands.places)
         view = Layout(block=inner, storage=data_layout.storage)
@@ -223,7 +227,7 @@ class BlockedLowering:
             channels=channels_of(inner, inner),
             lanes=lanes,
             run=tile.vectors,
-            pairs=product.dtype is DType.INT8,
+            pairs=product.dtype in CODES,
         )
         weight_buffer = self._constant_operand(operands, "weight", packed)
         initial = self._initial(operands, product.dtype, product.weight, product.zero_point)
@@ -246,6 +250,11 @@ class BlockedLowering:
             initial,
         )
         self.context.launch(group, operands, kernel)
+
+
+def _sums(dtype: DType) -> Expr:
+    """Return a kernel's accumulator as the operator's result: integers are summed in 32 bits."""
+    return convert(Accumulator(DType.INT32), dtype) if dtype.is_integer else Accumulator(dtype)
 
 
 def _vector_axes(shape: tuple[int, ...], lanes: int) -> tuple[Axis, Axis, Axis, Axis, Axis]:

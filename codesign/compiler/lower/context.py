@@ -52,9 +52,9 @@ class Context:
                     halo = _widest(halo, wish.halo)
                     fill = wish.fill
             elif step.operator == "qnn.dense" and step.inputs[0] is value:
-                storage = DType.INT16
-        if value.dtype is DType.INT8 and is_blocked:
-            storage = DType.INT16
+                storage = pairs_storage(value.dtype)
+        if is_blocked:
+            storage = pairs_storage(value.dtype)
         if not is_blocked:
             return PLAIN if value in self.outputs else Layout(storage=storage)
         return Layout(self.machine.lanes, halo, fill, storage)
@@ -94,6 +94,11 @@ class Context:
         places = tuple(operands.places[buffer] for buffer in operands.places)
         label = "+".join(step.operator for step in group.steps)
         self.placement.launches.append(Launch(kernel, places, label))
+
+
+def pairs_storage(dtype: DType) -> DType | None:
+    """Return how data lie for products in pairs of int16, where not as they are."""
+    return DType.INT16 if dtype is DType.INT8 else None
 
 
 def operands_of(group: Group) -> list[Value]:

@@ -113,9 +113,12 @@ class _Writer:
                 weight = step.inputs[1].constant
                 rows = np.abs(weight.astype(np.int64)).reshape(weight.shape[0], -1)
                 most = int(rows.sum(axis=1).max(initial=0))
-                self.magnitude[step.result] = 255 * most
+                reach = (1 << step.inputs[0].dtype.bits) - 1
+                limit = 1 << (step.result.dtype.bits - 1)
+                self.magnitude[step.result] = min(reach * most, limit)
             case "qnn.sum_pool2d", QSumPool2DAttrs(pool_size=(height, width)):
-                self.magnitude[step.result] = 255 * height * width
+                reach = (1 << step.inputs[0].dtype.bits) - 1
+                self.magnitude[step.result] = reach * height * width
 
 
 def _evaluated(step: Step) -> Value:
@@ -259,7 +262,7 @@ def _requantize(writer: _Writer, step: Step) -> Value | None:
         np.abs(bias.constant.astype(np.int64)).max(initial=0)
     )
     largest = int(multiplier.constant.max(initial=0))
-    if most >= 1 << 31 or most.bit_length() + largest.bit_length() > DOUBLE_BITS:
+    if most.bit_length() + largest.bit_length() > DOUBLE_BITS:
         return None
     scale = np.ldexp(multiplier.constant.astype(np.float64), -shift.constant.astype(np.int32))
     exact = ExactScaleAttrs(
@@ -269,6 +272,7 @@ def _requantize(writer: _Writer, step: Step) -> Value | None:
         maximum=attrs.maximum,
         dtype=attrs.dtype,
         is_narrow=bool(most * scale.max(initial=0) < 1 << NARROW_BITS),
+        is_wide=most >= 1 << 31,
     )
     return writer.call("cpu.requantize", (acc, bias, constant_of(scale)), step.result, exact)
 

@@ -34,7 +34,8 @@ NARROW_BITS: Final = 30
 class ExactScaleAttrs(Attrs):
     """`cpu.requantize`: as qnn.requantize, where the scale is a double and no product rounds.
 
-    `is_narrow` says that all scaled values are far inside of int32.
+    `is_narrow` says that all scaled values are far inside of int32, `is_wide` that sums with the
+    bias may be outside.
     """
 
     axis: int
@@ -43,6 +44,7 @@ class ExactScaleAttrs(Attrs):
     maximum: int
     dtype: DType
     is_narrow: bool
+    is_wide: bool
 
 
 def _output(rounded: Expr, zero_point: int, low: int, high: int, dtype: DType) -> Expr:
@@ -101,7 +103,8 @@ def _dequantize(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
 def _requantize_exact(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     attrs = attrs_of(step, ExactScaleAttrs)
     channel = (index[attrs.axis],)
-    moved = apply(Fn.ADD, read(0, index), read(1, channel))
+    kind = DType.FLOAT64 if attrs.is_wide else DType.INT32
+    moved = apply(Fn.ADD, convert(read(0, index), kind), convert(read(1, channel), kind))
     scaled = apply(Fn.MULTIPLY, convert(moved, DType.FLOAT64), read(2, channel))
     limits = (attrs.zero_point, attrs.minimum, attrs.maximum, attrs.dtype)
     if attrs.is_narrow:
@@ -144,11 +147,14 @@ def _lookup(_step: Step, index: tuple[Index, ...], read: Read) -> Expr:
 
 
 def _add(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
-    attrs = attrs_of(step, QAddAttrs)
-    lhs = _times(_centred(read(0, index), attrs.lhs_zero_point), attrs.lhs_multiplier)
-    rhs = _times(_centred(read(1, index), attrs.rhs_zero_point), attrs.rhs_multiplier)
-    bits = (255 * (abs(attrs.lhs_multiplier) + abs(attrs.rhs_multiplier))).bit_length()
-    limits = (attrs.zero_point, attrs.minimum, attrs.maximum, DType.INT8)
+    attrs, dtype = attrs_of(step, QAddAttrs), step.result.dtype
+    reach = (1 << dtype.bits) - 1
+    bits = (reach * (abs(attrs.lhs_multiplier) + abs(attrs.rhs_multiplier))).bit_length()
+    kind = DType.INT32 if bits < 32 else DType.FLOAT64
+    lhs = convert(_centred(read(0, index), attrs.lhs_zero_point), kind)
+    rhs = convert(_centred(read(1, index), attrs.rhs_zero_point), kind)
+    lhs, rhs = _times(lhs, attrs.lhs_multiplier), _times(rhs, attrs.rhs_multiplier)
+    limits = (attrs.zero_point, attrs.minimum, attrs.maximum, dtype)
     return _scaled(apply(Fn.ADD, lhs, rhs), bits, 1, attrs.shift, limits)
 
 
@@ -160,9 +166,12 @@ def _multiply(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     )
     lhs = _centred(read(0, index), attrs.lhs_zero_point)
     rhs = _centred(read(1, gate), attrs.rhs_zero_point)
-    product = apply(Fn.MULTIPLY, lhs, rhs)
-    limits = (attrs.zero_point, attrs.minimum, attrs.maximum, DType.INT8)
-    return _scaled(product, (255 * 255).bit_length(), attrs.multiplier, attrs.shift, limits)
+    dtype = step.result.dtype
+    bits = 2 * dtype.bits
+    kind = DType.INT32 if bits < 32 else DType.FLOAT64
+    product = apply(Fn.MULTIPLY, convert(lhs, kind), convert(rhs, kind))
+    limits = (attrs.zero_point, attrs.minimum, attrs.maximum, dtype)
+    return _scaled(product, bits, attrs.multiplier, attrs.shift, limits)
 
 
 RULES: Final[Mapping[str, Rule]] = {

@@ -180,7 +180,8 @@ def _dense(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
         )
         weight = convert(weight, DType.INT32)
     product = apply(Fn.MULTIPLY, data, weight)
-    return Reduce(Reduction.SUM, (k,), product, zero(product.dtype))
+    total = Reduce(Reduction.SUM, (k,), product, zero(product.dtype))
+    return convert(total, step.result.dtype)
 
 
 def _matmul(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
@@ -222,7 +223,8 @@ def _conv2d(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     limits = ((row, 0, height), (column, 0, width))
     if not all(low <= each.bounds()[0] and each.bounds()[1] < high for each, low, high in limits):
         product = Guarded(limits, product, nothing)
-    return Reduce(Reduction.SUM, (inner, rows, columns), product, nothing)
+    total = Reduce(Reduction.SUM, (inner, rows, columns), product, nothing)
+    return convert(total, step.result.dtype)
 
 
 def _conv2d_transpose(step: Step, index: tuple[Index, ...], read: Read) -> Expr:

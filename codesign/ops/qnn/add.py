@@ -1,4 +1,4 @@
-"""qnn.add: sum of two int8 tensors of one shape and different scales.
+"""qnn.add: sum of two int8 or int16 tensors of one shape and different scales.
 
     clip(half_even(((lhs - lz) * lm + (rhs - rz) * rm) / 2**shift) + zero_point, minimum, maximum)
 
@@ -12,20 +12,26 @@ from typing import Final, final
 
 import numpy as np
 
-from codesign.dtypes import Array
+from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs, Call
 from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.operator import Fusion, OnUnit, Operator
 from codesign.ops.qnn.limits import (
     FACTOR_LIMIT,
+    require_codes,
     require_factor,
-    require_int8,
     require_limits,
     require_shift,
     require_zero_point,
     rounded_output,
 )
-from codesign.ops.relations import attributes, per_element, require_shape, static_tensors
+from codesign.ops.relations import (
+    attributes,
+    per_element,
+    require_same_dtype,
+    require_shape,
+    static_tensors,
+)
 
 
 @final
@@ -46,15 +52,15 @@ class QAddAttrs(Attrs):
 def _relation(call: Call, types: tuple[Type, ...]) -> Type:
     lhs, rhs = static_tensors(call, types, 2)
     attrs = attributes(call, QAddAttrs)
-    require_int8(call, lhs, "left operand")
-    require_int8(call, rhs, "right operand")
+    require_codes(call, lhs, "left operand")
+    require_same_dtype(call, (lhs, rhs))
     require_shape(call, rhs, lhs.static_shape, "a right operand")
     for zero_point in (attrs.lhs_zero_point, attrs.rhs_zero_point, attrs.zero_point):
-        require_zero_point(call, zero_point)
+        require_zero_point(call, zero_point, lhs.dtype)
     for factor in (attrs.lhs_multiplier, attrs.rhs_multiplier):
         require_factor(call, factor, -FACTOR_LIMIT, FACTOR_LIMIT, "multiplier")
     require_shift(call, attrs.shift)
-    require_limits(call, attrs.minimum, attrs.maximum)
+    require_limits(call, attrs.minimum, attrs.maximum, lhs.dtype)
     return TensorType(lhs.shape, lhs.dtype)
 
 
@@ -67,6 +73,7 @@ def _reference(lhs: Array, rhs: Array, attrs: QAddAttrs) -> Array:
         zero_point=attrs.zero_point,
         minimum=attrs.minimum,
         maximum=attrs.maximum,
+        dtype=DType.of(lhs.dtype),
     )
 
 

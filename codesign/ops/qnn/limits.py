@@ -15,19 +15,52 @@ from codesign.ops.relations import mistake, require_dtype
 MULTIPLIER_LIMIT: Final = 1 << 23
 """Multipliers of 32-bit accumulators are from 0 to this, exclusive."""
 
+WIDE_PRODUCT_LIMIT: Final = 1 << 19
+"""Multipliers of products of two int16 operands are from 0 to this, exclusive: 53 bits in all."""
+
 FACTOR_LIMIT: Final = 1 << 15
-"""Multipliers of 8-bit operands are from minus this to this, exclusive."""
+"""Multipliers of operands of a sum are from minus this to this, exclusive."""
 
 SHIFT_LIMIT: Final = 56
 """Shifts are from 0 to this, inclusive."""
 
-QUANTIZED: Final = frozenset({DType.INT8})
-ACCUMULATOR: Final = frozenset({DType.INT32})
+CODES: Final = frozenset({DType.INT8, DType.INT16})
+"""Element types of quantized values and weights."""
+
+SUMS: Final = frozenset({DType.INT16, DType.INT32})
+"""Element types of accumulators."""
+
+_PARAMETER: Final = frozenset({DType.INT32})
+_INT8: Final = frozenset({DType.INT8})
 
 
 def require_int8(call: Call, tensor: TensorType, what: str) -> None:
     """Refuse a tensor that is not int8."""
-    require_dtype(call, tensor, QUANTIZED, what)
+    require_dtype(call, tensor, _INT8, what)
+
+
+def require_codes(call: Call, tensor: TensorType, what: str) -> None:
+    """Refuse a tensor that is neither int8 nor int16."""
+    require_dtype(call, tensor, CODES, what)
+
+
+def require_parameter(call: Call, tensor: TensorType, what: str) -> None:
+    """Refuse a bias, multiplier or shift that is not int32."""
+    require_dtype(call, tensor, _PARAMETER, what)
+
+
+def require_sums(call: Call, data: TensorType, weight: TensorType, dtype: DType) -> None:
+    """Refuse element types that sums of products are not defined for.
+
+    Sums of 32 bits take int8 and int16; sums of 16 bits take int8 data and weights only.
+    """
+    require_codes(call, data, "data")
+    require_codes(call, weight, "weight")
+    if dtype not in SUMS:
+        raise mistake(call, "gives sums of int16 or int32", f"found {dtype}")
+    if dtype is DType.INT16:
+        require_int8(call, data, "data of 16-bit sums")
+        require_int8(call, weight, "weight of 16-bit sums")
 
 
 def require_zero_point(call: Call, zero_point: int, dtype: DType = DType.INT8) -> None:

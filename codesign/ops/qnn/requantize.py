@@ -1,8 +1,9 @@
-"""qnn.requantize: int32 accumulators to small integers, one multiplier and shift for each channel.
+"""qnn.requantize: int16 or int32 accumulators to small integers, by channel.
 
     clip(half_even((acc + bias[c]) * multiplier[c] / 2**shift[c]) + zero_point, minimum, maximum)
 
-with 0 <= multiplier < 2**23 and 0 <= shift <= 56; sum and product are exact (57 bits).
+with one multiplier and shift for each channel, 0 <= multiplier < 2**23 and 0 <= shift <= 56; sum
+and product are exact (57 bits).
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.nn.bias_add import along_axis
 from codesign.ops.operator import Fusion, OnUnit, Operator
 from codesign.ops.qnn.limits import (
-    ACCUMULATOR,
     MULTIPLIER_LIMIT,
     SHIFT_LIMIT,
+    SUMS,
     require_limits,
+    require_parameter,
     require_zero_point,
     rounded_output,
 )
@@ -53,14 +55,14 @@ class RequantizeAttrs(Attrs):
 def _relation(call: Call, types: tuple[Type, ...]) -> Type:
     data, *parameters = static_tensors(call, types, 4)
     attrs = attributes(call, RequantizeAttrs)
-    require_dtype(call, data, ACCUMULATOR, "accumulator")
+    require_dtype(call, data, SUMS, "accumulator")
     if attrs.dtype not in INTEGERS:
         raise mistake(call, "gives integers", f"the result's element type is {attrs.dtype}")
     require_zero_point(call, attrs.zero_point, attrs.dtype)
     require_limits(call, attrs.minimum, attrs.maximum, attrs.dtype)
     channels = data.static_shape[normal_axis(call, attrs.axis, len(data.shape))]
     for name, parameter in zip(("bias", "multiplier", "shift"), parameters, strict=True):
-        require_dtype(call, parameter, ACCUMULATOR, name)
+        require_parameter(call, parameter, name)
         require_shape(call, parameter, (channels,), f"a {name}")
     return TensorType(data.shape, attrs.dtype)
 

@@ -1,4 +1,4 @@
-"""qnn.sum_pool2d: sums of int8 data less its zero point under a window, to int32.
+"""qnn.sum_pool2d: sums of int8 or int16 data less its zero point under a window, to int32.
 
     result = sum over the window of (data - zero_point)
 
@@ -19,7 +19,7 @@ from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.nn.pool2d import pool_shape
 from codesign.ops.nn.window import Padding, Pair, Window
 from codesign.ops.operator import Fusion, OnUnit, Operator
-from codesign.ops.qnn.limits import require_int8, require_zero_point
+from codesign.ops.qnn.limits import require_codes, require_zero_point
 from codesign.ops.relations import attributes, elements, static_tensors
 
 
@@ -41,8 +41,8 @@ def _window(attrs: QSumPool2DAttrs) -> Window:
 def _relation(call: Call, types: tuple[Type, ...]) -> Type:
     (data,) = static_tensors(call, types, 1)
     attrs = attributes(call, QSumPool2DAttrs)
-    require_int8(call, data, "data")
-    require_zero_point(call, attrs.zero_point)
+    require_codes(call, data, "data")
+    require_zero_point(call, attrs.zero_point, data.dtype)
     return TensorType(pool_shape(call, data, _window(attrs)), DType.INT32)
 
 
