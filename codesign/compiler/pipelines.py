@@ -27,6 +27,7 @@ from codesign.compiler.passes.dynamic_to_static import DynamicToStatic
 from codesign.compiler.passes.eliminate_common_subexpr import EliminateCommonSubexpr
 from codesign.compiler.passes.eliminate_dead_code import EliminateDeadCode
 from codesign.compiler.passes.eta_expand import EtaExpand
+from codesign.compiler.passes.expand_operators import ExpandOperators
 from codesign.compiler.passes.fast_math import FastMath
 from codesign.compiler.passes.fold_constant import FoldConstant
 from codesign.compiler.passes.fold_explicit_padding import FoldExplicitPadding
@@ -60,6 +61,7 @@ PASSES: Final[Mapping[str, type[Pass]]] = MappingProxyType(
             CanonicalizePooling,
             EliminateCommonSubexpr,
             EliminateDeadCode,
+            ExpandOperators,
             FastMath,
             FoldConstant,
             FoldExplicitPadding,
@@ -99,6 +101,7 @@ IN_PLAIN_LAYOUT: Final = ConvertLayout(conv2d="NCHW", kernel="OIHW", pool2d="NCH
 O0: Final[tuple[Pass, ...]] = (
     IN_PLAIN_LAYOUT,  # all that follows knows NCHW and OIHW only
     DynamicToStatic(),  # shapes that are constant are known when kernels are made
+    ExpandOperators(),  # backends and patterns know simple operators only
     SimplifyInference(),  # no backend knows nn.batch_norm
 )
 """As written."""
@@ -108,6 +111,7 @@ O1: Final[tuple[Pass, ...]] = (
     RemoveUnusedFunctions(),  # nothing is done to what main never calls
     Inline(),  # functions that ask for it, before anything looks at their bodies
     DynamicToStatic(),  # shapes that are constant are known when kernels are made
+    ExpandOperators(),  # backends and patterns know simple operators only
     SimplifyInference(),  # it leaves products and sums for all that follow
     FoldConstant(),  # weights that are written as arithmetic become constants
     EliminateCommonSubexpr(),  # before matching: two spellings of one value become one node
@@ -118,6 +122,7 @@ O1: Final[tuple[Pass, ...]] = (
 
 _MATCHED: Final[tuple[Pass, ...]] = (
     DynamicToStatic(),  # what follows knows lengths, not tensors of them
+    ExpandOperators(),  # backends and patterns know simple operators only
     SimplifyInference(),  # first: it leaves products and sums for all that follow
     FoldConstant(),  # weights that are written as arithmetic become constants
     ToGraphNormalForm(),  # patterns look from node to node, not through names

@@ -1,11 +1,13 @@
 """Broadcasting operators of two tensors without attributes.
 
     add subtract multiply divide power maximum minimum
-    equal not_equal less less_equal greater greater_equal logical_and logical_or
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
+    bitwise_and bitwise_or bitwise_xor left_shift right_shift
 
 Both operands have one element type. Integers wrap around; integer division truncates towards zero
 and refuses a divisor of zero. `maximum` and `minimum` return NaN where an operand is NaN.
-Comparisons give `bool`.
+Comparisons give `bool`. Distances of shifts are taken modulo the number of bits; to the right, a
+signed number keeps its sign.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from codesign.ops.relations import (
     ALL_DTYPES,
     FLOATS,
     HOST_FLOAT,
+    INTEGERS,
     NUMBERS,
     broadcast,
     per_element,
@@ -75,7 +78,20 @@ def _divide(lhs: Array, rhs: Array) -> Array:
     return np.asarray(quotient + ((lhs < 0) != (rhs < 0)) * inexact).astype(lhs.dtype)
 
 
+def _distance(shift: Array) -> Array:
+    return np.asarray(shift & shift.dtype.type(8 * shift.dtype.itemsize - 1))
+
+
+def _left_shift(lhs: Array, rhs: Array) -> Array:
+    return np.asarray(np.left_shift(lhs, _distance(rhs)))
+
+
+def _right_shift(lhs: Array, rhs: Array) -> Array:
+    return np.asarray(np.right_shift(lhs, _distance(rhs)))
+
+
 _LOGICAL: Final = frozenset({DType.BOOL})
+_BITS: Final = INTEGERS | _LOGICAL
 
 OPERATORS: Final = (
     _binary("add", np.add),
@@ -93,5 +109,11 @@ OPERATORS: Final = (
     _comparison("greater_equal", np.greater_equal),
     _binary("logical_and", np.logical_and, _LOGICAL),
     _binary("logical_or", np.logical_or, _LOGICAL),
+    _binary("logical_xor", np.logical_xor, _LOGICAL),
+    _binary("bitwise_and", np.bitwise_and, _BITS),
+    _binary("bitwise_or", np.bitwise_or, _BITS),
+    _binary("bitwise_xor", np.bitwise_xor, _BITS),
+    _binary("left_shift", _left_shift, INTEGERS),
+    _binary("right_shift", _right_shift, INTEGERS),
 )
 """Every operator of this file."""

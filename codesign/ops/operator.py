@@ -59,6 +59,19 @@ class NotDifferentiable:
     reason: str
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class ThroughExpansion:
+    """The gradient is that of the operator's expansion."""
+
+
+Expansion: TypeAlias = Callable[[Call, tuple[Type, ...]], Expr]
+"""`(call, argument types) -> equal expression of simpler operators` over the call's arguments.
+
+Lengths of the arguments may be unknown; where the expansion needs one it raises CodesignError.
+"""
+
+
 class Fusion(IntEnum):
     """How an operator may be fused with its producers and consumers, weakest first."""
 
@@ -101,4 +114,9 @@ class Operator:
     accel: OnUnit | NotOnAccelerator
     work: Work
     attrs: type[Attrs] | None = None
-    gradient: Gradient | NotDifferentiable = NotDifferentiable("no rule is written for it")
+    gradient: Gradient | NotDifferentiable | ThroughExpansion = NotDifferentiable(
+        "no rule is written for it"
+    )
+    expansion: Expansion | None = None
+    refuses: bool = False
+    """Whether it may refuse values of the right type when it runs."""

@@ -57,7 +57,7 @@ from codesign.ops.nn import (
     pool2d,
     softmax,
 )
-from codesign.ops.operator import Operator
+from codesign.ops.operator import Operator, ThroughExpansion
 from codesign.ops.qnn import add as qnn_add
 from codesign.ops.qnn import conv2d as qnn_conv2d
 from codesign.ops.qnn import dense as qnn_dense
@@ -116,7 +116,9 @@ _ROWS: Final = (
 
 
 def _with_gradient(row: Operator) -> Operator:
-    return replace(row, gradient=GRADIENTS[row.name]) if row.name in GRADIENTS else row
+    if row.name in GRADIENTS:
+        return replace(row, gradient=GRADIENTS[row.name])
+    return row if row.expansion is None else replace(row, gradient=ThroughExpansion())
 
 
 OPERATORS: Final[Mapping[str, Operator]] = MappingProxyType(

@@ -1,7 +1,8 @@
 """Elementwise operators of one tensor without attributes.
 
-    negative abs sign exp log log2 log10 sqrt rsqrt erf sin cos tan tanh sigmoid
-    ceil floor round trunc isnan isinf isfinite logical_not
+    negative abs sign exp log log2 log10 sqrt rsqrt erf sigmoid copy
+    sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
+    ceil floor round trunc isnan isinf isfinite logical_not bitwise_not
     nn.relu nn.hard_swish nn.gelu nn.silu
 
 Transcendental functions are computed in float64 and rounded once, so that a reference is within one
@@ -24,8 +25,10 @@ from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.numeric import ieee, in_double
 from codesign.ops.operator import Fusion, NotOnAccelerator, Operator
 from codesign.ops.relations import (
+    ALL_DTYPES,
     FLOATS,
     HOST_FLOAT,
+    INTEGERS,
     NUMBERS,
     elementwise,
     per_element,
@@ -110,6 +113,14 @@ OPERATORS: Final = (
     _unary("sin", in_double(np.sin)),
     _unary("cos", in_double(np.cos)),
     _unary("tan", in_double(np.tan)),
+    _unary("asin", in_double(np.arcsin)),
+    _unary("acos", in_double(np.arccos)),
+    _unary("atan", in_double(np.arctan)),
+    _unary("sinh", in_double(np.sinh)),
+    _unary("cosh", in_double(np.cosh)),
+    _unary("asinh", in_double(np.arcsinh)),
+    _unary("acosh", in_double(np.arccosh)),
+    _unary("atanh", in_double(np.arctanh)),
     _unary("sqrt", ieee(np.sqrt)),
     _unary("rsqrt", in_double(_rsqrt), operations=2),
     _unary("erf", in_double(_erf)),
@@ -123,6 +134,8 @@ OPERATORS: Final = (
     _asking("isinf", np.isinf),
     _asking("isfinite", np.isfinite),
     _unary("logical_not", np.logical_not, frozenset({DType.BOOL})),
+    _unary("bitwise_not", np.invert, INTEGERS | {DType.BOOL}),
+    _unary("copy", np.array, ALL_DTYPES),
     _unary("nn.relu", _relu, NUMBERS),
     _unary("nn.hard_swish", in_double(_hard_swish), operations=5),
     _unary("nn.gelu", in_double(_gelu), operations=5),

@@ -30,7 +30,10 @@ from experiments.laws.draw import DTYPES, Draw
 
 _NAMES: Final = tuple(sorted(OPERATORS))
 
-REFUSING: Final = frozenset({"divide", "take", "gather_elements", "gather_nd"})
+REFUSING: Final = frozenset(
+    {"divide", "take", "gather_elements", "gather_nd"}
+    | {name for name, record in OPERATORS.items() if record.refuses}
+)
 """Operators that may refuse values of the right type; they are proposed with values that fit."""
 
 

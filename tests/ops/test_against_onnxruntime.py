@@ -11,7 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from codesign.ops.table import OPERATORS
-from tests.support.operator_cases import CASES, Case, reference
+from tests.support.operator_cases import CASES, reference
+from tests.support.operator_draws import Case
 
 ort = pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.needs_onnxruntime

@@ -15,7 +15,8 @@ from codesign.ir.relay.module import Module
 from codesign.ir.relay.printer import print_module
 from codesign.ir.relay.types import UNKNOWN, TensorType, Type
 from codesign.ops.table import OPERATORS, call
-from tests.support.operator_cases import CASES, Case
+from tests.support.operator_cases import CASES
+from tests.support.operator_draws import Case
 
 
 def test_every_operator_has_a_case() -> None:

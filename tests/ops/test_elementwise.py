@@ -24,6 +24,11 @@ MEANINGS: dict[str, Callable[[float], float]] = {
     "sin": math.sin,
     "cos": math.cos,
     "tan": math.tan,
+    "atan": math.atan,
+    "sinh": math.sinh,
+    "cosh": math.cosh,
+    "asinh": math.asinh,
+    "copy": lambda x: x,
     "trunc": math.trunc,
     "sign": lambda x: math.copysign(1, x) if x else 0.0,
     "erf": math.erf,
@@ -43,6 +48,38 @@ MEANINGS: dict[str, Callable[[float], float]] = {
 def test_unary_reference_is_the_rounded_true_value(name: str) -> None:
     expected = np.array([MEANINGS[name](float(x)) for x in VALUES]).astype(np.float32)
     np.testing.assert_array_max_ulp(OPERATORS[name].reference(VALUES), expected, maxulp=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("asin", [-1.0, -0.75, 1e-6, 0.999, 1.0]),
+        ("acos", [-1.0, -0.75, 1e-6, 0.999, 1.0]),
+        ("acosh", [1.0, 1.0001, 2.5, 1e30]),
+        ("atanh", [-0.999, -0.5, 1e-6, 0.75]),
+    ],
+)
+def test_functions_of_an_interval(name: str, values: list[float]) -> None:
+    data = np.array(values, np.float32)
+    expected = np.array([getattr(math, name)(float(x)) for x in data]).astype(np.float32)
+    np.testing.assert_array_max_ulp(OPERATORS[name].reference(data), expected, maxulp=1)
+
+
+def test_bits() -> None:
+    lhs, rhs = np.array([12, -7, 127], np.int8), np.array([10, 3, -128], np.int8)
+    values = list(zip(lhs.tolist(), rhs.tolist(), strict=True))
+    assert OPERATORS["bitwise_and"].reference(lhs, rhs).tolist() == [a & b for a, b in values]
+    assert OPERATORS["bitwise_or"].reference(lhs, rhs).tolist() == [a | b for a, b in values]
+    assert OPERATORS["bitwise_xor"].reference(lhs, rhs).tolist() == [a ^ b for a, b in values]
+    assert OPERATORS["bitwise_not"].reference(lhs).tolist() == [~a for a in lhs.tolist()]
+
+
+def test_shifts_keep_signs_and_take_distances_modulo_the_width() -> None:
+    right = OPERATORS["right_shift"].reference
+    assert right(np.array([-128, 127], np.int8), np.array([3, 9], np.int8)).tolist() == [-16, 63]
+    assert right(np.array([128], np.uint8), np.array([3], np.uint8)).tolist() == [16]
+    left = OPERATORS["left_shift"].reference
+    assert left(np.array([65, 1], np.int8), np.array([1, 8], np.int8)).tolist() == [-126, 1]
 
 
 @pytest.mark.parametrize("name", ["log", "sqrt", "rsqrt", "log2", "log10"])

@@ -23,7 +23,8 @@ from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.strided_slice import StridedSliceAttrs
 from codesign.ops.table import OPERATORS
-from tests.support.operator_cases import CASES, Case
+from tests.support.operator_cases import CASES
+from tests.support.operator_draws import Case
 
 REASONS = {
     **dict.fromkeys(

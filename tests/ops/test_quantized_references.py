@@ -18,7 +18,8 @@ from codesign.ops.qnn.quantize import QuantizeAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
 from codesign.ops.table import OPERATORS
-from tests.support.operator_cases import CASES, Case, reference
+from tests.support.operator_cases import CASES, reference
+from tests.support.operator_draws import Case
 
 SEEDS = range(4)
 

@@ -21,7 +21,8 @@ from codesign.ir.relay.expr import Call, Expr, Function, OpRef, Tuple, Var
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType
 from codesign.ops.table import OPERATORS
-from tests.support.operator_cases import CASES, Case, reference
+from tests.support.operator_cases import CASES, reference
+from tests.support.operator_draws import Case
 
 
 @final

@@ -12,7 +12,8 @@ from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType, TupleType, Type
 from codesign.ops.operator import Fusion, NotDifferentiable
 from codesign.ops.table import OPERATORS, call
-from tests.support.operator_cases import CASES, Case
+from tests.support.operator_cases import CASES
+from tests.support.operator_draws import Case
 
 SMOOTH = sorted(
     n
@@ -20,7 +21,7 @@ SMOOTH = sorted(
     if not isinstance(each.gradient, NotDifferentiable) and not n.startswith("dyn.")
 )
 """Operators with a rule; those whose shapes are values have tests of their own."""
-_POSITIVE = frozenset({"log", "log2", "log10", "sqrt", "rsqrt"})
+_POSITIVE = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "acosh"})
 
 
 def seed_of(name: str) -> np.random.Generator:

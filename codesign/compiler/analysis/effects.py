@@ -31,6 +31,7 @@ from codesign.ir.relay.module import Module
 from codesign.ir.relay.type_algebra import type_leaves
 from codesign.ir.relay.types import UNKNOWN, TensorType, Type
 from codesign.ir.relay.visit import children, post_order
+from codesign.ops.table import OPERATORS
 
 
 class Effect(Flag):
@@ -54,8 +55,8 @@ ANYTHING: Final = Effect.ALLOCATES | Effect.FAILS | ORDERED
 """What a function may do of which nothing is known."""
 
 _REFUSING: Final = frozenset(
-    {"divide", "floor_divide", "mod", "floor_mod", "trunc_divide", "trunc_mod"}
-    | {"take", "gather_nd", "gather_elements", "one_hot", "qnn.requantize"}
+    {"divide", "take", "gather_nd", "gather_elements", "one_hot", "qnn.requantize"}
+    | {name for name, record in OPERATORS.items() if record.refuses}
 )
 """Operators that refuse some values of the right type; `dyn.…` do too."""
 

@@ -10,6 +10,7 @@ from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.gradient.first_order import first_order
 from codesign.compiler.gradient.higher_order import higher_order
 from codesign.compiler.gradient.lifted_types import LiftedTypes
+from codesign.compiler.rewriting.expansion import expanded
 from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.relay.expr import Expr, Function
 from codesign.ir.relay.module import Module
@@ -59,15 +60,16 @@ def gradient(
         _check_unused(function, module)
     elif target in module.functions:
         raise CodesignError.of(f"the module has a function @{target} already", help="give a name")
-    types = infer_types(module)
-    _check_result(function, found, types, module)
+    simple = expanded(module)
+    types = infer_types(simple)
+    _check_result(function, simple.functions[function], types, simple)
     if mode == "first_order":
-        grown, result = module, first_order(found, module, types, chosen)
+        grown, result = simple, first_order(simple.functions[function], simple, types, chosen)
     elif mode == "higher_order":
-        grown, result = higher_order(function, module, types, chosen)
+        grown, result = higher_order(function, simple, types, chosen)
     else:
         raise ValueError(f"mode must be first_order or higher_order, not {mode!r}")
-    grown = grown.with_functions({**grown.functions, target: result})
+    grown = grown.with_functions({**grown.functions, **module.functions, target: result})
     return _without_old(function, module, grown) if target == function else grown
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from codesign.diagnostics import CodesignError, InternalError, Problem
 from codesign.ir.relay.expr import Call, Expr, OpRef
 from codesign.ir.relay.types import TensorType, TupleType, Type
-from codesign.ops.operator import Forward, NotDifferentiable
+from codesign.ops.operator import Forward, NotDifferentiable, ThroughExpansion
 from codesign.ops.table import operator
 
 
@@ -37,6 +37,8 @@ def backward(call: Call, forward: Forward, adjoint: Expr) -> tuple[Expr | None, 
         what = f"{call.callee.name} has no gradient"
         advice = "keep what depends on the parameters away from it"
         raise CodesignError(Problem(what=what, found=rule.reason, span=call.span, help=advice))
+    if isinstance(rule, ThroughExpansion):
+        raise InternalError(f"{call.callee.name} is expanded before it is differentiated")
     try:
         return rule(forward, adjoint)
     except CodesignError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from math import ceil, floor, inf, log, sqrt
 from typing import Final
 
+from codesign.compiler.lower import hyperbolic
 from codesign.compiler.lower.graph import Step
 from codesign.compiler.lower.rule import Read, Rule, attrs_of, read_broadcast, zero
 from codesign.compiler.lower.trigonometry import cosine, sine, tangent
@@ -112,6 +113,21 @@ def _not(x: Expr) -> Expr:
     return apply(Fn.XOR, x, literal_like(1, x))
 
 
+def _complement(x: Expr) -> Expr:
+    ones = 1 if x.dtype is DType.BOOL else x.dtype.maximum if x.dtype.minimum == 0 else -1
+    return apply(Fn.XOR, x, literal_like(ones, x))
+
+
+def _shift(function: Fn) -> Rule:
+    def rule(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+        lhs = read_broadcast(step, 0, index, read)
+        rhs = read_broadcast(step, 1, index, read)
+        distance = apply(Fn.AND, rhs, literal_like(rhs.dtype.bits - 1, rhs))
+        return apply(function, lhs, distance)
+
+    return rule
+
+
 def _hard_sigmoid(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     attrs = attrs_of(step, HardSigmoidAttrs)
     return _held(_affine(read(0, index), attrs.alpha, attrs.beta), 0, 1)
@@ -210,6 +226,16 @@ RULES: Final[Mapping[str, Rule]] = {
     "sin": _unary(sine),
     "cos": _unary(cosine),
     "tan": _unary(tangent),
+    "asin": _unary(hyperbolic.arc_sine),
+    "acos": _unary(hyperbolic.arc_cosine),
+    "atan": _unary(hyperbolic.arc_tangent),
+    "sinh": _unary(hyperbolic.sinh),
+    "cosh": _unary(hyperbolic.cosh),
+    "asinh": _unary(hyperbolic.asinh),
+    "acosh": _unary(hyperbolic.acosh),
+    "atanh": _unary(hyperbolic.atanh),
+    "copy": _unary(lambda x: x),
+    "bitwise_not": _unary(_complement),
     "sign": _unary(_sign),
     "trunc": _unary(_trunc),
     "isnan": _unary(_is_nan),
@@ -260,5 +286,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "greater_equal": _binary(Fn.GREATER_EQUAL, DType.BOOL),
     "logical_and": _binary(Fn.AND, DType.BOOL),
     "logical_or": _binary(Fn.OR, DType.BOOL),
+    "logical_xor": _binary(Fn.XOR, DType.BOOL),
+    "bitwise_and": _binary(Fn.AND),
+    "bitwise_or": _binary(Fn.OR),
+    "bitwise_xor": _binary(Fn.XOR),
+    "left_shift": _shift(Fn.SHIFT_LEFT),
+    "right_shift": _shift(Fn.SHIFT_RIGHT),
 }
 """The rules by operator; their results depend on the operands' elements at the same index."""

@@ -77,6 +77,10 @@ def _abs(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
     return (where(below, negative(adjoint), adjoint),)
 
 
+def _copy(_call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
+    return (adjoint,)
+
+
 def _relu(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
     above = op("greater", call.args[0], number(0, call.result_type))
     return (_chosen(above, adjoint, call.result_type),)
@@ -138,6 +142,38 @@ def _cos(x: Expr, _y: Expr, _type: Type) -> Expr:
 
 def _tan(_x: Expr, y: Expr, type_: Type) -> Expr:
     return add(multiply(y, y), number(1, type_))
+
+
+def _asin(x: Expr, _y: Expr, type_: Type) -> Expr:
+    return op("rsqrt", subtract(number(1, type_), multiply(x, x)))
+
+
+def _acos(x: Expr, y: Expr, type_: Type) -> Expr:
+    return negative(_asin(x, y, type_))
+
+
+def _atan(x: Expr, _y: Expr, type_: Type) -> Expr:
+    return divide(number(1, type_), add(multiply(x, x), number(1, type_)))
+
+
+def _sinh(x: Expr, _y: Expr, _type: Type) -> Expr:
+    return op("cosh", x)
+
+
+def _cosh(x: Expr, _y: Expr, _type: Type) -> Expr:
+    return op("sinh", x)
+
+
+def _asinh(x: Expr, _y: Expr, type_: Type) -> Expr:
+    return op("rsqrt", add(multiply(x, x), number(1, type_)))
+
+
+def _acosh(x: Expr, _y: Expr, type_: Type) -> Expr:
+    return op("rsqrt", subtract(multiply(x, x), number(1, type_)))
+
+
+def _atanh(x: Expr, _y: Expr, type_: Type) -> Expr:
+    return divide(number(1, type_), subtract(number(1, type_), multiply(x, x)))
 
 
 def _sqrt(_x: Expr, y: Expr, type_: Type) -> Expr:
@@ -235,6 +271,8 @@ def _cast(call: Forward, adjoint: Expr) -> tuple[Expr | None, ...]:
     return (cast(adjoint, tensor(call.types[0]).dtype),)
 
 
+_BITS: Final = NotDifferentiable("it computes on the bits of integers")
+
 TRUTHS: Final = NotDifferentiable("its result is true or false")
 """Why comparisons and logic have no gradient."""
 
@@ -249,6 +287,15 @@ GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
     "sin": _unary(_sin),
     "cos": _unary(_cos),
     "tan": _unary(_tan),
+    "asin": _unary(_asin),
+    "acos": _unary(_acos),
+    "atan": _unary(_atan),
+    "sinh": _unary(_sinh),
+    "cosh": _unary(_cosh),
+    "asinh": _unary(_asinh),
+    "acosh": _unary(_acosh),
+    "atanh": _unary(_atanh),
+    "copy": _copy,
     "sign": is_flat,
     "trunc": is_flat,
     "isnan": TRUTHS,
@@ -264,6 +311,7 @@ GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
     "floor": is_flat,
     "round": is_flat,
     "logical_not": TRUTHS,
+    "bitwise_not": _BITS,
     "nn.relu": _relu,
     "nn.hard_swish": _unary(_hard_swish),
     "nn.gelu": _unary(_gelu),
@@ -288,6 +336,12 @@ GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
     "greater_equal": TRUTHS,
     "logical_and": TRUTHS,
     "logical_or": TRUTHS,
+    "logical_xor": TRUTHS,
+    "bitwise_and": _BITS,
+    "bitwise_or": _BITS,
+    "bitwise_xor": _BITS,
+    "left_shift": _BITS,
+    "right_shift": _BITS,
     "where": _where,
 }
 """The rule of every operator of this kind."""

@@ -50,7 +50,7 @@ def _random(shape: tuple[int, ...], seed: int, dtype: str = "float32") -> Array:
 
 UNARY = [
     "negative", "abs", "exp", "sqrt", "rsqrt", "log", "erf", "tanh", "sigmoid", "ceil", "floor",
-    "round", "nn.relu", "nn.hard_swish", "nn.gelu", "nn.silu",
+    "round", "nn.relu", "nn.hard_swish", "nn.gelu", "nn.silu", "copy",
 ]  # fmt: skip
 BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum"]
 COMPARISONS = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
@@ -115,6 +115,22 @@ def test_binary_operator_takes_other_types(name: str, dtype: str) -> None:
     lhs, rhs = _random((3, 19), 5, dtype), _random((3, 19), 6, dtype)
     rhs = np.where(rhs == 0, np.ones_like(rhs), rhs)
     _agree(run_operator(name, lhs, rhs), reference(name, lhs, rhs))
+
+
+@pytest.mark.parametrize(
+    "name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
+)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_bits_are_those_of_numpy(name: str, dtype: str) -> None:
+    lhs, rhs = _random((3, 19), 5, dtype), _random((19,), 6, dtype)
+    _agree(run_operator(name, lhs, rhs), reference(name, lhs, rhs))
+    _agree(run_operator("bitwise_not", lhs), reference("bitwise_not", lhs))
+
+
+def test_truths_differ() -> None:
+    lhs, rhs = _random((7, 1), 5, "bool"), _random((19,), 6, "bool")
+    _agree(run_operator("logical_xor", lhs, rhs), reference("logical_xor", lhs, rhs))
+    _agree(run_operator("bitwise_not", lhs), reference("bitwise_not", lhs))
 
 
 def test_power_equals_its_reference() -> None:

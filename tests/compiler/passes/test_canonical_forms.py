@@ -22,7 +22,7 @@ from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.table import call
 from experiments.laws.passes import judge
 from experiments.laws.program import random_program
-from tests.support.operator_cases import pool
+from tests.support.layer_cases import pool
 
 NAMES = (
     *("canonicalize-ops", "canonicalize-cast", "div-to-mul", "remove-standalone-reshapes"),

@@ -36,7 +36,7 @@ from codesign.ops.transpose import TransposeAttrs
 from experiments.laws.passes import judge
 from experiments.laws.program import random_program
 from tests.support.cpu import reference, run_operator
-from tests.support.operator_cases import LAYOUT_CASES
+from tests.support.layer_cases import LAYOUT_CASES
 from tests.support.random_networks import RandomNetwork
 
 PASSES: list[Pass] = [

@@ -30,7 +30,8 @@ BROADCASTING: Final = frozenset(
     {
         *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "where"),
         *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-        *("logical_and", "logical_or"),
+        *("logical_and", "logical_or", "logical_xor", "left_shift", "right_shift"),
+        *("bitwise_and", "bitwise_or", "bitwise_xor"),
     }
 )
 """Operators whose operands broadcast to the shape of the result."""
