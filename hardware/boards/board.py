@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
 
@@ -19,7 +19,7 @@ from hardware.generate import TOP_NAME, ArmName, generate, without_zeros
 from hardware.rtl.accelerator import accelerator_members
 from hardware.rtl.axi_master import axi_members
 from hardware.rtl.registers import axi_lite_members
-from hardware.shells.block_memory import BlockMemory
+from hardware.shells.block_memory import TIMING, BlockMemory
 from hardware.shells.host_bridge import HostBridge
 from hardware.shells.uart import Receiver, Transmitter
 
@@ -45,6 +45,11 @@ class BoardPlan:
     def divisor(self) -> int:
         """Cycles of a serial bit."""
         return round(self.clock_hz / self.baud)
+
+    @property
+    def timed_config(self) -> AccelConfig:
+        """The configuration with this board's memory: a simulator of it takes the board's cycles."""
+        return replace(self.config, dram=TIMING)
 
     @property
     def info(self) -> BoardInfo:

@@ -31,7 +31,7 @@ class PerformanceCounters(wiring.Component):
 
     Timing
     ------
-    An event of cycle t shows in t + 1. Beats and products are counted, and scaled at the output.
+    An event of cycle t shows in t + 2. Beats and products are counted, and scaled at the output.
     """
 
     def __init__(self, config: AccelConfig) -> None:
@@ -52,16 +52,21 @@ class PerformanceCounters(wiring.Component):
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
+        # Events end long paths, and 64-bit sums are one: a register lies between them.
+        clear_r = Signal()
+        m.d.sync += clear_r.eq(self.clear)
         events = self._events()
         for index, name in enumerate(COUNTER_NAMES):
             amount, scale = events[name]
             shift = scale.bit_length() - 1
             count_r = Signal(COUNTER_BITS - shift, name=f"{name}_r")
             if not isinstance(amount, Const):
-                with m.If(self.clear):
+                amount_r = Signal(len(amount), name=f"{name}_now_r")
+                m.d.sync += amount_r.eq(Mux(self.running, amount, 0))
+                with m.If(clear_r):
                     m.d.sync += count_r.eq(0)
                 with m.Else():
-                    m.d.sync += count_r.eq(count_r + Mux(self.running, amount, 0))
+                    m.d.sync += count_r.eq(count_r + amount_r)
             m.d.comb += self.values[index].eq(count_r << shift)
         return m
 

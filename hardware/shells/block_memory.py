@@ -1,20 +1,28 @@
 """Block RAM behind an AXI4 slave: the DRAM of a board that has none.
 
-Its timing is the rule of docs/microarchitecture.md for an ideal memory: latency 1, a beat in every
-cycle, no rows. So a program takes the cycles that the cycle simulator says.
+Its timing is the rule of docs/microarchitecture.md for a latency of `LATENCY_CYCLES`, a beat in every
+cycle and no rows. So a program takes the cycles that the cycle simulator says.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from codesign.accel.config import PAGE_BYTES, AccelConfig
+from codesign.accel.config import PAGE_BYTES, AccelConfig, DramTiming
 from codesign.accel.encoding import instruction_beats
-from codesign.accel.timing import READ_LEAD, WRITE_LEAD, fetch_buffer_beats, fetch_chunk_beats
+from codesign.accel.timing import fetch_buffer_beats, fetch_chunk_beats
 from hardware.rtl.axi_master import axi_members
 from hardware.rtl.command_queue import CommandQueue
+
+LATENCY_CYCLES: Final = 6
+"""From a burst's address to its first beat: block RAM all over a chip is reached by registers."""
+
+TIMING: Final = DramTiming(latency_cycles=LATENCY_CYCLES)
+"""What the cycle simulator has to be told of this memory."""
 
 SLAVE_ERROR = 0b10
 """xRESP of a burst outside the memory."""
@@ -43,15 +51,15 @@ class BlockMemory(wiring.Component):
         One access of the host to a beat; taken in a cycle in which valid and ready are 1, one in
         which the bus needs no such port.
     host_rdata : Out
-        What was read, in the cycle after it was taken.
+        What was read, two cycles after it was taken.
     faults : Out
         Beats of W that were not there in their slot.
 
     Timing
     ------
-    A burst's address in t: the first beat is on R in the later of t + 1 and the first free slot; is
-    taken from W in the later of t + 4 and that slot. Read before write in one cycle. B follows the
-    last slot.
+    A burst's address in t: its first beat is on R, or taken from W, in the later of
+    t + LATENCY_CYCLES and the first free slot. B follows the last slot. A read behind a write's B
+    sees what was written; one before it may see what was there.
     """
 
     def __init__(self, config: AccelConfig, size_bytes: int) -> None:
@@ -76,166 +84,108 @@ class BlockMemory(wiring.Component):
         )
         beats = instruction_beats(config)
         fetches = fetch_buffer_beats(beats) // fetch_chunk_beats(config, beats) + 1
-        self._reads = _queue_depth(fetches + config.outstanding)
-        self._writes = _queue_depth(config.outstanding)
-        # Every burst in flight may have to wait for all others.
-        waiting = (self._reads + self._writes) * config.burst_beats
-        self._time = unsigned((waiting + WRITE_LEAD).bit_length() + 1)
+        self._bursts = _queue_depth(fetches + 2 * config.outstanding)
         self._burst = data.StructLayout(
-            {
-                "slot": self._time,
-                "beat": self._index_bits,
-                "last": LENGTH_BITS,
-                "outside": unsigned(1),
-            }
+            {"asked": unsigned(1), "beat": self._index_bits, "last": LENGTH_BITS, "outside": 1}
+        )
+        # The bursts whose addresses came in one cycle; the read goes first.
+        self._pair = data.StructLayout({"read": self._burst, "write": self._burst})
+        self._slot = data.StructLayout(
+            {"read": 1, "write": 1, "beat": self._index_bits, "last": 1, "outside": 1}
         )
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
-        now_r = Signal(self._time)
-        m.d.sync += now_r.eq(now_r + 1)
-        read, write, at_once = self._arrivals(m, now_r)
-        read_valid, read_beat = self._read_channel(m, now_r, read, at_once)
-        write_slot, write_beat, write_enable = self._write_channel(m, now_r, write)
-        self._storage(m, read_valid, read_beat, write_slot, write_beat, write_enable)
+        # A slot begins in stage 0; in stage 3 its beat is on R or is taken from W.
+        slots = [Signal(self._slot, name=f"slot_{stage}_r") for stage in range(5)]
+        self._give_slots(m, self._arrivals(m), slots[0])
+        m.d.sync += [after.eq(before) for before, after in zip(slots, slots[1:], strict=False)]
+        reading, here, done = slots[0], slots[3], slots[4]
         m.d.comb += [
             self.axi_arready.eq(1),
             self.axi_awready.eq(1),
             self.axi_rid.eq(0),
             self.axi_bid.eq(0),
+            self.axi_rvalid.eq(here.read),
+            self.axi_rlast.eq(here.read & here.last),
+            self.axi_rresp.eq(Mux(here.outside, SLAVE_ERROR, 0)),
+            self.axi_wready.eq(here.write),
+            self.axi_bvalid.eq(done.write & done.last),
+            self.axi_bresp.eq(Mux(done.outside, SLAVE_ERROR, 0)),
+            self.host_ready.eq(~Mux(self.host_write, here.write, reading.read)),
         ]
+        with m.If(here.write & ~self.axi_wvalid):
+            m.d.sync += self.faults.eq(self.faults + 1)
+        self._storage(m, reading, here)
         return m
 
-    def _arrivals(self, m: Module, now: Signal) -> tuple[data.View, data.View, Value]:
-        """Give the bursts of this cycle their slots; the read's is the next cycle if `at_once`."""
-        # Cycles from this one to the channel's first free slot; 0 where it is free.
-        busy_r = Signal(self._time)
-        read = Signal(self._burst)
-        write = Signal(self._burst)
-        read_delay, write_delay = Signal(self._time), Signal(self._time)
-        after_read, after_write = Signal(self._time), Signal(self._time)
-        reads, writes = self.axi_arvalid, self.axi_awvalid
-        m.d.comb += [
-            read_delay.eq(Mux(busy_r > READ_LEAD, busy_r, READ_LEAD)),
-            after_read.eq(Mux(reads, read_delay + self.axi_arlen + 1, busy_r)),
-            write_delay.eq(Mux(after_read > WRITE_LEAD, after_read, WRITE_LEAD)),
-            after_write.eq(Mux(writes, write_delay + self.axi_awlen + 1, after_read)),
-            read.slot.eq(now + read_delay),
-            write.slot.eq(now + write_delay),
-            *self._describe(read, self.axi_araddr, self.axi_arlen),
-            *self._describe(write, self.axi_awaddr, self.axi_awlen),
-        ]
-        m.d.sync += busy_r.eq(Mux(after_write == 0, 0, after_write - 1))
-        return read, write, read_delay == READ_LEAD
-
-    def _describe(self, burst: data.View, address: Value, last: Value) -> list[object]:
-        return [
-            burst.beat.eq(address >> self._shift),
-            burst.last.eq(last),
-            burst.outside.eq(address >= self._size_bytes),
-        ]
-
-    def _read_channel(
-        self, m: Module, now: Signal, arrived: data.View, at_once: Value
-    ) -> tuple[Value, Value]:
-        """Decide in every cycle what is on R in the next; return whether, and which beat."""
-        m.submodules.reads = queue = CommandQueue(self._burst.size, self._reads)
-        head = data.View(self._burst, queue.head)
-        begins_now = self.axi_arvalid & at_once
-        m.d.comb += [
-            queue.push.eq(self.axi_arvalid & ~at_once),
-            queue.data.eq(arrived.as_value()),
-        ]
-        left_r, beat_r, outside_r = Signal(LENGTH_BITS), Signal(self._index_bits), Signal()
-        valid, beat, left, outside = (
-            Signal(),
-            Signal(self._index_bits),
-            Signal(LENGTH_BITS),
-            Signal(),
-        )
-        with m.If(left_r != 0):
-            m.d.comb += [
-                valid.eq(1),
-                beat.eq(beat_r),
-                left.eq(left_r - 1),
-                outside.eq(outside_r),
-            ]
-        with m.Elif(queue.valid & (head.slot == (now + 1)[: len(now)])):
-            m.d.comb += [
-                queue.pop.eq(1),
-                valid.eq(1),
-                beat.eq(head.beat),
-                left.eq(head.last),
-                outside.eq(head.outside),
-            ]
-        with m.Elif(begins_now):
-            m.d.comb += [
-                valid.eq(1),
-                beat.eq(arrived.beat),
-                left.eq(arrived.last),
-                outside.eq(arrived.outside),
-            ]
-        m.d.sync += [
-            left_r.eq(left),
-            beat_r.eq(beat + 1),
-            outside_r.eq(outside),
-            self.axi_rvalid.eq(valid),
-            self.axi_rlast.eq(valid & (left == 0)),
-            self.axi_rresp.eq(Mux(outside, SLAVE_ERROR, 0)),
-        ]
-        return valid, beat
-
-    def _write_channel(
-        self, m: Module, now: Signal, arrived: data.View
-    ) -> tuple[Value, Value, Value]:
-        """Decide in every cycle whether the next takes W; return slot, beat, enable of this one."""
-        m.submodules.writes = queue = CommandQueue(self._burst.size, self._writes)
-        head = data.View(self._burst, queue.head)
-        m.d.comb += [queue.push.eq(self.axi_awvalid), queue.data.eq(arrived.as_value())]
-        left_r, beat_r, outside_r = Signal(LENGTH_BITS), Signal(self._index_bits), Signal()
-        ends_r = Signal()
-        with m.If(left_r != 0):
-            m.d.sync += [left_r.eq(left_r - 1), beat_r.eq(beat_r + 1), self.axi_wready.eq(1)]
-            m.d.sync += ends_r.eq(left_r == 1)
-        with m.Elif(queue.valid & (head.slot == (now + 1)[: len(now)])):
-            m.d.comb += queue.pop.eq(1)
+    def _arrivals(self, m: Module) -> data.View:
+        """Describe, one cycle later, the bursts whose addresses come in a cycle."""
+        pair_r = Signal(self._pair, name="arrived_r")
+        for burst, asked, address, last in (
+            (pair_r.read, self.axi_arvalid, self.axi_araddr, self.axi_arlen),
+            (pair_r.write, self.axi_awvalid, self.axi_awaddr, self.axi_awlen),
+        ):
             m.d.sync += [
-                left_r.eq(head.last),
-                beat_r.eq(head.beat),
-                outside_r.eq(head.outside),
-                self.axi_wready.eq(1),
-                ends_r.eq(head.last == 0),
+                burst.asked.eq(asked),
+                burst.beat.eq(address >> self._shift),
+                burst.last.eq(last),
+                burst.outside.eq(address >= self._size_bytes),
+            ]
+        return pair_r
+
+    def _give_slots(self, m: Module, arrived: data.View, slot: data.View) -> None:
+        """Give the bursts, in the order in which they came, a slot for each beat."""
+        m.submodules.bursts = queue = CommandQueue(self._pair.size, self._bursts)
+        head = data.View(self._pair, queue.head)
+        # Of the head, the read has had its slots and the write has not.
+        writes_r = Signal()
+        is_write = writes_r | ~head.read.asked
+        burst = Signal(self._burst)
+        left_r = Signal(LENGTH_BITS)
+        m.d.comb += [
+            queue.push.eq(arrived.read.asked | arrived.write.asked),
+            queue.data.eq(arrived.as_value()),
+            burst.eq(Mux(is_write, head.write.as_value(), head.read.as_value())),
+        ]
+        with m.If(left_r != 0):
+            m.d.sync += [left_r.eq(left_r - 1), slot.beat.eq(slot.beat + 1)]
+            m.d.sync += slot.last.eq(left_r == 1)
+        with m.Elif(queue.valid):
+            m.d.comb += queue.pop.eq(is_write | ~head.write.asked)
+            m.d.sync += [
+                writes_r.eq(~queue.pop),
+                left_r.eq(burst.last),
+                slot.read.eq(~is_write),
+                slot.write.eq(is_write),
+                slot.beat.eq(burst.beat),
+                slot.last.eq(burst.last == 0),
+                slot.outside.eq(burst.outside),
             ]
         with m.Else():
-            m.d.sync += [self.axi_wready.eq(0), ends_r.eq(0)]
-        m.d.sync += [
-            self.axi_bvalid.eq(self.axi_wready & ends_r),
-            self.axi_bresp.eq(Mux(outside_r, SLAVE_ERROR, 0)),
-        ]
-        with m.If(self.axi_wready & ~self.axi_wvalid):
-            m.d.sync += self.faults.eq(self.faults + 1)
-        return self.axi_wready, beat_r, self.axi_wready & self.axi_wvalid & ~outside_r
+            m.d.sync += [slot.read.eq(0), slot.write.eq(0)]
 
-    def _storage(
-        self,
-        m: Module,
-        read_valid: Value,
-        read_beat: Value,
-        write_slot: Value,
-        write_beat: Value,
-        write_enable: Value,
-    ) -> None:
+    def _storage(self, m: Module, reading: data.View, taken: data.View) -> None:
+        """Read for a slot of stage 0; write what a slot of stage 3 takes."""
         bits = self._config.bus_bits
         m.submodules.beats = beats = memory.Memory(shape=unsigned(bits), depth=self._depth, init=[])
         read, write = beats.read_port(), beats.write_port()
+        read_beat_r, write_beat_r = Signal(self._index_bits), Signal(self._index_bits)
+        wdata_r, write_r = Signal(bits), Signal()
         m.d.comb += [
             read.en.eq(1),
-            read.addr.eq(Mux(read_valid, read_beat, self.host_beat)),
-            write.addr.eq(Mux(write_slot, write_beat, self.host_beat)),
-            write.data.eq(Mux(write_slot, self.axi_wdata, self.host_wdata)),
-            write.en.eq(Mux(write_slot, write_enable, self.host_valid & self.host_write)),
-            self.host_ready.eq(Mux(self.host_write, ~write_slot, ~read_valid)),
+            read.addr.eq(read_beat_r),
+            write.addr.eq(write_beat_r),
+            write.data.eq(wdata_r),
+            write.en.eq(write_r),
             self.host_rdata.eq(read.data),
+        ]
+        accepted = self.axi_wvalid & ~taken.outside
+        m.d.sync += [
+            read_beat_r.eq(Mux(reading.read, reading.beat, self.host_beat)),
+            write_beat_r.eq(Mux(taken.write, taken.beat, self.host_beat)),
+            wdata_r.eq(Mux(taken.write, self.axi_wdata, self.host_wdata)),
+            write_r.eq(Mux(taken.write, accepted, self.host_valid & self.host_write)),
             self.axi_rdata.eq(read.data),
         ]
 

@@ -286,13 +286,15 @@ class HostBridge(wiring.Component):
                     self.memory_beat.eq(self._address_r >> self._beat_shift),
                 ]
                 with m.If(self.memory_ready):
-                    m.next = "READ_MEMORY"
+                    m.next = "AWAIT_MEMORY"
             with m.Elif(self._is(Command.READ_REGISTERS)):
                 m.d.sync += self.axil_arvalid.eq(1)
                 m.next = "READ_REGISTER"
             with m.Else():
                 m.d.sync += self._shift_r.eq(words[self._address_r[2:5]])
                 m.next = "BYTES"
+        with m.State("AWAIT_MEMORY"):
+            m.next = "READ_MEMORY"
         with m.State("READ_MEMORY"):
             m.d.sync += self._shift_r.eq(self.memory_rdata)
             m.next = "BYTES"

@@ -42,7 +42,7 @@ def link() -> Iterator[SerialLink]:
 def test_random_program_gives_the_bytes_and_the_cycles(link: SerialLink, seed: int) -> None:
     program, dram, bases = random_program(np.random.default_rng(seed), CONFIG)
     expected = dram.copy()
-    wanted = TimedSimulator(CONFIG).run(program, expected, bases)
+    wanted = TimedSimulator(simulated_plan(CONFIG).timed_config).run(program, expected, bases)
     found = SerialDevice(CONFIG, link).run(program, dram, bases)
     assert np.array_equal(dram, expected)
     assert found.counters == wanted.counters
@@ -53,7 +53,8 @@ def test_digits_network_runs_on_the_board(link: SerialLink) -> None:
     executable = compile_accel(
         judged, quantize_subject(judged, lambda _: None), CONFIG, lambda _: None
     )
-    expected = Session(executable, TimedSimulator(CONFIG)).trace(judged.evaluation[0])
+    timed = TimedSimulator(simulated_plan(CONFIG).timed_config)
+    expected = Session(executable, timed).trace(judged.evaluation[0])
     found = Session(executable, SerialDevice(CONFIG, link)).trace(judged.evaluation[0])
     for name, array in expected.tensors.items():
         assert np.array_equal(found.tensors[name], array), name

@@ -77,7 +77,7 @@ def _converse(frames: Sequence[bytes | int], world: _World) -> bytes:
                 world.said.append(byte)
 
     async def memory(ctx) -> None:
-        cycle = 0
+        cycle, read = 0, None
         async for _, _, valid, ready, write, beat, data in ctx.tick().sample(
             bridge.memory_valid,
             bridge.memory_ready,
@@ -88,9 +88,10 @@ def _converse(frames: Sequence[bytes | int], world: _World) -> bytes:
             if valid and ready and write:
                 world.memory[beat] = data
                 world.memory_writes.append((beat, data))
+            # Wrong but two cycles after an access that was taken.
+            ctx.set(bridge.memory_rdata, 0xBAD if read is None else read)
             taken = valid and ready and not write
-            # Wrong but in the very cycle after an access that was taken.
-            ctx.set(bridge.memory_rdata, world.memory.get(beat, 0) if taken else 0xBAD)
+            read = world.memory.get(beat, 0) if taken else None
             cycle += 1
             ctx.set(bridge.memory_ready, cycle % 3 == 0)
 
