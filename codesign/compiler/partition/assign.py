@@ -56,7 +56,8 @@ def assign(
         reason = why_not(composite, types, config)
         if reason is None and operator_name(composite.main) == "reshape":
             reason = _follows(composite, composites)
-        if reason is None and operator_name(composite.main) == "concatenate":
+        is_join = operator_name(composite.main) == "concatenate" and not composite.gathers
+        if reason is None and is_join:
             reason = _joins(composite, composites, joined)
         for call in composite.calls:
             if reason is None:
@@ -65,11 +66,25 @@ def assign(
                 del reasons[call]
             else:
                 reasons[call] = reason
+    for join in _unread(found, composites):
+        reasons[join] = "a product that reads it is on the host"
+        del composites[join], units[join]
     return Assignment(
         composites=composites,
         units={call: units.get(call, "host") for call in calls},
         reasons=reasons,
     )
+
+
+def _unread(found: tuple[Composite, ...], composites: Mapping[Expr, Composite]) -> set[Call]:
+    """Return the concatenations without a place that a product on the host reads."""
+    return {
+        arg
+        for each in found
+        if each.gathers and each.main not in composites
+        for arg in each.main.args
+        if isinstance(arg, Call) and arg in composites and composites[arg].gathers
+    }
 
 
 def _follows(reshape: Composite, composites: Mapping[Expr, Composite]) -> str | None:

@@ -71,12 +71,19 @@ def _keys(order: tuple[Expr, ...], assignment: Assignment, *, one_layer: bool) -
             if source not in keys:
                 continue
             its_level, its_side = keys[source]
-            apart = its_side != side or (one_layer and side == "accel" and source not in inner)
+            own = source in inner or _is_gathered(source, assignment)
+            apart = its_side != side or (one_layer and side == "accel" and not own)
             level = max(level, its_level + apart)
         keys[node] = (level, side)
         for call in inner & keys.keys():
             keys[call] = (max(level, keys[call][0]), side)
     return keys
+
+
+def _is_gathered(node: Expr, assignment: Assignment) -> bool:
+    """Whether a node is a concatenation whose parts its readers take from where they lie."""
+    composite = assignment.composites.get(node)
+    return composite is not None and composite.gathers and composite.main is node
 
 
 def _sources(node: Expr) -> tuple[Expr, ...]:

@@ -63,8 +63,9 @@ def calibrate(
     samples: Iterable[Sample],
     evaluate: Evaluator,
     config: QuantizationConfig,
+    ties: Sequence[tuple[Expr, Expr]] = (),
 ) -> Calibration:
-    """Return the parameters of all tensors that have codes.
+    """Return the parameters of all tensors that have codes; `ties` are pairs of one scale.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def calibrate(
             "the network gives values that are not finite on the samples",
             help="look at the samples; quantization cannot choose a range for infinity or NaN",
         )
-    params = _params(plan, use_counts(main.body), histograms, config)
+    params = _params(plan, use_counts(main.body), histograms, config, ties)
     return Calibration(histograms, params, moments, count)
 
 
@@ -111,8 +112,9 @@ def _params(
     uses: Mapping[Expr, int],
     histograms: Mapping[Expr, Histogram],
     config: QuantizationConfig,
+    ties: Sequence[tuple[Expr, Expr]],
 ) -> dict[Expr, QuantParams]:
-    classes = _classes(plan, histograms)
+    classes = _classes(plan, histograms, ties)
     readers = _readers(plan)
     params: dict[Expr, QuantParams] = {}
     for members in classes:
@@ -146,16 +148,21 @@ def _readers(plan: Plan) -> dict[Expr, list[Form]]:
     return readers
 
 
-def _classes(plan: Plan, nodes: Iterable[Expr]) -> list[list[Expr]]:
+def _classes(
+    plan: Plan, nodes: Iterable[Expr], ties: Sequence[tuple[Expr, Expr]]
+) -> list[list[Expr]]:
     """Return the tensors in groups of one scale: what is moved or joined keeps its codes."""
     group: dict[Expr, list[Expr]] = {node: [node] for node in nodes}
-    for key, form in plan.forms.items():
-        if not isinstance(form, Same | Join):
-            continue
-        for operand in operands(form):
-            mine, other = group[key], group[operand]
-            if mine is not other:
-                mine.extend(other)
-                for each in other:
-                    group[each] = mine
+    kept = [
+        (key, operand)
+        for key, form in plan.forms.items()
+        if isinstance(form, Same | Join)
+        for operand in operands(form)
+    ]
+    for key, operand in (*kept, *ties):
+        mine, other = group[key], group[operand]
+        if mine is not other:
+            mine.extend(other)
+            for each in other:
+                group[each] = mine
     return list({id(members): members for members in group.values()}.values())

@@ -64,18 +64,24 @@ class Plan:
 
 
 def make_plan(
-    main: RelayFunction, types: Mapping[Expr, Type], *, float_results: bool = False
+    main: RelayFunction,
+    types: Mapping[Expr, Type],
+    *,
+    float_results: bool = False,
+    coded_inputs: bool = False,
 ) -> Plan:
     """Return the plan of a function in graph form.
 
-    With `float_results`, layers whose codes no form reads give floating point.
+    With `float_results`, layers whose codes no form reads give floating point. With `coded_inputs`,
+    parameters are codes already: sums, products, tables and joins read them too.
 
     Raises
     ------
     CodesignError
         The body has control flow, bindings or calls of functions.
     """
-    planner = _Planner(types, use_counts(main.body))
+    coded: frozenset[Expr] = frozenset(main.params) if coded_inputs else frozenset()
+    planner = _Planner(types, use_counts(main.body), coded)
     for node in post_order(main.body):
         if isinstance(node, Let | If | RelayFunction):
             raise CodesignError.of(
@@ -98,11 +104,14 @@ def _unread_layers(forms: Mapping[Expr, Form]) -> frozenset[Expr]:
 
 @final
 class _Planner:
-    def __init__(self, types: Mapping[Expr, Type], uses: Mapping[Expr, int]) -> None:
+    def __init__(
+        self, types: Mapping[Expr, Type], uses: Mapping[Expr, int], coded: frozenset[Expr]
+    ) -> None:
         self.forms: dict[Expr, Form] = {}
         self.absorbed: set[Expr] = set()
         self._types = types
         self._uses = uses
+        self._coded = coded
 
     def add(self, call: Call) -> None:
         """Give the call a form; it may absorb the group of its argument."""
@@ -249,7 +258,7 @@ class _Planner:
         if self._shape(data) != self._shape(call):
             return Floating("its operand broadcasts")
         function = _function(call)
-        before = self.forms[data]
+        before = self.forms.get(data)
         if isinstance(before, Lookup) and self._uses[data] == 1:
             inner = before.function
             return Lookup(before.data, lambda x: function(inner(x)), (*before.chain, call))
@@ -262,7 +271,8 @@ class _Planner:
 
     def _is_ready(self, expr: Expr) -> bool:
         form = self.forms.get(expr)
-        return form is not None and not isinstance(form, Floating)
+        ready = form is not None and not isinstance(form, Floating)
+        return ready or (expr in self._coded and self._is_float(expr))
 
     def _is_number_tensor(self, expr: Expr) -> bool:
         """Whether an operand has codes, or is an input that gets them."""

@@ -14,7 +14,7 @@ from codesign.accel.config import VECTOR_LOOPS, Memory
 from codesign.accel.isa import Destination, Gemm, Vector, VectorOp, XSource, YSource
 from codesign.compiler.backends.accel.box import load_box, store_box
 from codesign.compiler.backends.accel.builder import Builder, strides
-from codesign.compiler.backends.accel.layer import Epilogue, GemmLayer, Residual
+from codesign.compiler.backends.accel.layer import Epilogue, GemmLayer, Residual, TileTensor
 from codesign.compiler.backends.accel.node import Node, Region, tiles_at
 from codesign.compiler.backends.accel.pack import scaling_words
 from codesign.compiler.backends.accel.tile import GemmTiling
@@ -156,25 +156,37 @@ def _input(builder: Builder, layer: GemmLayer, tile: Tile, channels: Range) -> t
     top = tile.rows[0] * window.strides[0] - window.padding[0]
     left = tile.columns[0] * window.strides[1] - window.padding[1]
     rows, columns = (top, top + height), (left, left + width)
-    tag = (layer.name, tile.n, channels, rows, columns)
+    tag = (layer.source, layer.more, tile.n, channels, rows, columns, layer.pad_value)
     ring = builder.rings[Memory.INP]
     base = ring.find(tag)
     if base is None:
         base = ring.take(tag, (channels[1] - channels[0]) * height * width)
-        builder.add(
-            load_box(
-                builder.config,
-                Memory.INP,
-                base,
-                layer.source,
-                n=tile.n,
-                channels=channels,
-                rows=rows,
-                columns=columns,
-                pad_value=layer.pad_value,
+        for tensor, first, own in _parts(layer, channels):
+            builder.add(
+                load_box(
+                    builder.config,
+                    Memory.INP,
+                    base + (first - channels[0]) * height * width,
+                    tensor,
+                    n=tile.n,
+                    channels=own,
+                    rows=rows,
+                    columns=columns,
+                    pad_value=layer.pad_value,
+                )
             )
-        )
     return base, height, width
+
+
+def _parts(layer: GemmLayer, channels: Range) -> Iterator[tuple[TileTensor, int, Range]]:
+    """Yield the tensors that a range of input channel tiles lies in: first tile, range in it."""
+    start = 0
+    for tensor in (layer.source, *layer.more):
+        stop = start + tensor.tiles[1]
+        first, last = max(start, channels[0]), min(stop, channels[1])
+        if first < last:
+            yield tensor, first, (first - start, last - start)
+        start = stop
 
 
 def _finish(builder: Builder, layer: GemmLayer, addresses: Addresses, tile: Tile, acc: int) -> None:

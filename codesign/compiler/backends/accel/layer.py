@@ -114,7 +114,8 @@ class GemmLayer:
     """A convolution or product of matrices on the array.
 
     `weights` is int8[tiles of out channels, tiles of in channels that each reads, kh, kw,
-    block_out, block_in]; tile o of the output reads input tiles from `first_input[o]` on.
+    block_out, block_in]; tile o of the output reads input tiles from `first_input[o]` on. The
+    channel tiles of tensors in `more` follow those of `source`.
     """
 
     name: str
@@ -129,6 +130,7 @@ class GemmLayer:
     epilogue: Epilogue
     macs: int
     residual: Residual | None = None
+    more: tuple[TileTensor, ...] = ()
 
     @property
     def is_diagonal(self) -> bool:

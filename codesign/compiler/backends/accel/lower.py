@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -21,8 +22,8 @@ from codesign.compiler.backends.accel.layer import (
     Window,
     WindowLayer,
 )
-from codesign.compiler.backends.accel.match import Composite, operator_name
-from codesign.compiler.backends.accel.weights import is_depthwise, unrolled, weight_tiles
+from codesign.compiler.backends.accel.match import Composite, operator_name, parts_read
+from codesign.compiler.backends.accel.weights import apart, is_depthwise, unrolled, weight_tiles
 from codesign.diagnostics import InternalError
 from codesign.dtypes import Array
 from codesign.ir.executable.layout import Patches
@@ -58,7 +59,7 @@ def lower(
             layer = _convolution(composite, types, config, name, (sources[0], result), patches)
             return layer if composite.add is None else _with_residual(composite, layer, sources)
         case QDenseAttrs():
-            return _dense(composite, types, config, name, (sources[0], result))
+            return _dense(composite, types, config, name, sources, result)
         case QSumPool2DAttrs() as attrs:
             scaling, epilogue = _scaling(composite), _epilogue(composite)
             return WindowLayer(
@@ -209,26 +210,28 @@ def _dense(
     types: Mapping[Expr, Type],
     config: AccelConfig,
     name: str,
-    tensors: tuple[TileTensor, TileTensor],
+    sources: tuple[TileTensor, ...],
+    result: TileTensor,
 ) -> GemmLayer:
     attrs = composite.main.attrs
     if not isinstance(attrs, QDenseAttrs):
         raise InternalError("a dense has its attributes")
     flat = _value(composite.main.args[1])
     scaling = _scaling(composite, attrs.zero_point, flat)
-    source, result = tensors
-    data = types[composite.data[0]]
-    shape = data.static_shape if isinstance(data, TensorType) else ()
+    parts = tuple(_shape(types[part]) for part in parts_read(composite, composite.data[0]))
+    shape = parts[0]
     if len(shape) == 4 and shape[2] * shape[3] > 1:
         weight = flat.reshape(len(flat), *shape[1:])
     else:
-        weight = flat.reshape(*flat.shape, 1, 1)
-        source, result = _samples_as_rows(source), _samples_as_rows(result)
+        widths = tuple(math.prod(part[1:]) for part in parts)
+        weight = apart(flat, widths, config.block_in).reshape(len(flat), -1, 1, 1)
+        sources = tuple(_samples_as_rows(source) for source in sources)
+        result = _samples_as_rows(result)
     tiles, first = weight_tiles(weight, 1, config)
     return GemmLayer(
         name=name,
         operator="qnn.dense",
-        source=source,
+        source=sources[0],
         result=result,
         window=Window(kernel=(weight.shape[2], weight.shape[3])),
         pad_value=attrs.zero_point,
@@ -237,6 +240,7 @@ def _dense(
         scaling=scaling,
         epilogue=_epilogue(composite),
         macs=_elements(types[composite.root]) * flat.shape[1],
+        more=sources[1:],
     )
 
 
@@ -355,6 +359,10 @@ def _value(expr: Expr) -> Array:
 
 
 def _elements(type_: Type) -> int:
+    return math.prod(_shape(type_))
+
+
+def _shape(type_: Type) -> tuple[int, ...]:
     if not isinstance(type_, TensorType):
-        raise InternalError("a layer's result is a tensor")
-    return int(np.prod(type_.static_shape))
+        raise InternalError("operands and results of layers are tensors")
+    return type_.static_shape

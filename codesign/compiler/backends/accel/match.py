@@ -4,16 +4,19 @@
     qnn.add(requantize(qnn.conv2d), anything)                  [lookup]
     qnn.add | qnn.multiply | nn.max_pool2d | qnn.lookup        [lookup]
     reshape, concatenate                                       move nothing
+    qnn.dense(concatenate(…))                                  reads part by part
 A dense takes the reshape before it along: it becomes a convolution over the whole plane.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, final
 
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Tuple
+from codesign.ops.axis import AxisAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 
 SUMS: Final = frozenset({"qnn.conv2d", "qnn.dense", "qnn.sum_pool2d"})
@@ -30,7 +33,9 @@ class Composite:
     """Calls that make one layer: the main one, what requantizes its sums, a table on its result.
 
     `add` sums the requantized result with a residual; `flatten` is the reshape that a dense takes
-    along; `data` are the operands that are not constants, the residual last.
+    along; `data` are the operands that are not constants, the residual last. `gathers`:
+    a concatenation that products alone read, each part where it lies: it has no place of its own;
+    or such a product.
     """
 
     main: Call
@@ -38,6 +43,7 @@ class Composite:
     add: Call | None = None
     lookup: Call | None = None
     flatten: Call | None = None
+    gathers: bool = False
 
     @property
     def root(self) -> Call:
@@ -81,6 +87,15 @@ def operator_name(expr: Expr) -> str | None:
             return None
 
 
+def parts_read(composite: Composite, data: Expr) -> tuple[Expr, ...]:
+    """Return the tensors that a layer reads for an operand: the parts that a product gathers."""
+    match data:
+        case Call(args=(Tuple(fields=fields),)) if composite.gathers:
+            return fields
+        case _:
+            return (data,)
+
+
 def match_composites(
     calls: Sequence[Call], uses: Uses, *, residuals: bool
 ) -> tuple[Composite, ...]:
@@ -92,8 +107,11 @@ def match_composites(
     found: list[tuple[int, Composite]] = []
     users = _single_users(calls, uses)
     position = {call: index for index, call in enumerate(calls)}
+    gathered = _gathered(calls, uses)
     for call in calls:
         composite = _composite(call, uses, users, residuals=residuals)
+        if composite is not None and (call in gathered or call.args[0] in gathered):
+            composite = replace(composite, gathers=True)
         if composite is None or any(each in taken for each in composite.calls):
             continue
         taken.update(composite.calls)
@@ -103,6 +121,19 @@ def match_composites(
 
 def _single_users(calls: Sequence[Call], uses: Uses) -> dict[Expr, Call]:
     return {arg: call for call in calls for arg in call.args if uses[arg] == 1}
+
+
+def _gathered(calls: Sequence[Call], uses: Uses) -> set[Call]:
+    """Return the concatenations of columns of which products read all there is to read."""
+    readers = Counter(call.args[0] for call in calls if operator_name(call) == "qnn.dense")
+    return {
+        call
+        for call in calls
+        if operator_name(call) == "concatenate"
+        and isinstance(call.attrs, AxisAttrs)
+        and call.attrs.axis in (1, -1)
+        and readers[call] == uses[call]
+    }
 
 
 def _composite(

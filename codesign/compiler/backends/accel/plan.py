@@ -10,7 +10,7 @@ from codesign.accel.config import AccelConfig, Memory
 from codesign.compiler.backends.accel.fit import shortage
 from codesign.compiler.backends.accel.layer import GemmLayer, Layer, TileTensor
 from codesign.compiler.backends.accel.lower import lower
-from codesign.compiler.backends.accel.match import Composite, operator_name
+from codesign.compiler.backends.accel.match import Composite, operator_name, parts_read
 from codesign.compiler.backends.accel.tile import candidates
 from codesign.compiler.backends.accel.weights import is_depthwise
 from codesign.diagnostics import CodesignError, InternalError, OnnxNode
@@ -63,6 +63,8 @@ class Plan:
             self._alias(composite)
             return []
         if operator_name(composite.main) == "concatenate":
+            if composite.gathers:
+                return []
             for part in composite.data:
                 self._source(part, Memory.OUT)
             return []
@@ -92,9 +94,10 @@ class Plan:
     def _operands(self, composite: Composite, memory: Memory) -> tuple[TileTensor, ...]:
         return tuple(
             self._view(
-                self._source(data, Memory.VEC if data is composite.residual and i else memory)
+                self._source(part, Memory.VEC if data is composite.residual and i else memory)
             )
             for i, data in enumerate(composite.data)
+            for part in parts_read(composite, data)
         )
 
     def of_parameter(self, param: Var) -> tuple[Placement, ...]:

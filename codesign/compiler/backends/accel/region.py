@@ -129,7 +129,7 @@ def _joins(
     """Return of which joined tensor an expression is a part, and from which channel tile on."""
     found: dict[Expr, tuple[Call, int]] = {}
     for composite in composites:
-        if operator_name(composite.main) != "concatenate":
+        if operator_name(composite.main) != "concatenate" or composite.gathers:
             continue
         channel = 0
         for part in composite.data:

@@ -142,7 +142,9 @@ def _sources(layer: Layer) -> tuple[TileTensor, ...]:
     match layer:
         case GemmLayer(residual=residual) if residual is not None:
             return layer.source, residual.source
-        case GemmLayer() | WindowLayer() | LookupLayer():
+        case GemmLayer():
+            return layer.source, *layer.more
+        case WindowLayer() | LookupLayer():
             return (layer.source,)
         case AddLayer() | MultiplyLayer():
             return layer.sources

@@ -16,6 +16,14 @@ def is_depthwise(weight: Array, groups: int, config: AccelConfig) -> bool:
     return alone and groups > 1 and config.has_multiplier
 
 
+def apart(weight: Array, widths: tuple[int, ...], block_in: int) -> Array:
+    """Return int8[out, in] with zero columns behind each part, so that parts begin with a tile."""
+    ends = np.cumsum(widths)
+    parts = np.split(weight, ends[:-1], axis=1)
+    padded = [np.pad(part, ((0, 0), (0, -part.shape[1] % block_in))) for part in parts]
+    return np.concatenate(padded, axis=1)
+
+
 def weight_tiles(weight: Array, groups: int, config: AccelConfig) -> tuple[Array, tuple[int, ...]]:
     """Return weights in tiles and the first input tile of each output tile.
 

@@ -1,0 +1,1 @@
+"""Steps that are taken many times: cells out of recursive programs, run side by side."""

@@ -1,0 +1,136 @@
+"""A function from codes to codes: a step that is taken many times, its state kept in integers.
+
+    (%h: float32, %x: float32) -> h'     becomes     (%h: int8, %x: int8) -> h': int8
+
+What enters as a state has the scale of the result that becomes it, so that the codes of one step
+are those of the next: nothing is converted in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, final
+
+from codesign.compiler.analysis.infer_types import infer_types
+from codesign.compiler.quantization.calibrate import Evaluator, Sample, calibrate, interpret
+from codesign.compiler.quantization.config import QuantizationConfig
+from codesign.compiler.quantization.forms import Floating
+from codesign.compiler.quantization.plan import Plan, make_plan
+from codesign.compiler.quantization.ranges import QuantParams
+from codesign.compiler.quantization.realize import Realizer
+from codesign.diagnostics import CodesignError, Problem
+from codesign.dtypes import DType
+from codesign.ir.relay.expr import Call, Expr, Function, OpRef, Tuple, Var
+from codesign.ir.relay.module import Module
+from codesign.ir.relay.types import TensorType
+from codesign.ir.relay.visit import post_order
+
+Tie: TypeAlias = tuple[str, int]
+"""A parameter and the index of the result that becomes it."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IntegerCell:
+    """A module whose main takes and gives int8 tensors, and what their codes mean."""
+
+    module: Module
+    inputs: Mapping[str, QuantParams]
+    outputs: tuple[QuantParams, ...]
+
+
+def quantize_cell(
+    module: Module,
+    samples: Iterable[Sample],
+    *,
+    states: Sequence[Tie] = (),
+    evaluate: Evaluator = interpret,
+    config: QuantizationConfig | None = None,
+) -> IntegerCell:
+    """Return `main`, the result of optimize(), from codes to codes.
+
+    `states` names parameters that a result of another step becomes: both have one scale. Results
+    are those of the tuple that main gives, or its one value.
+
+    Raises
+    ------
+    CodesignError
+        An operator has no integer form, a parameter is read by none, there is no sample, or a
+        value is not finite.
+    """
+    main = module.main
+    types = infer_types(module)
+    results = main.body.fields if isinstance(main.body, Tuple) else (main.body,)
+    plan = make_plan(main, types, coded_inputs=True)
+    _refuse_floating(plan, results)
+    params = {param.name: param for param in main.params}
+    calibration = calibrate(
+        main,
+        plan,
+        samples,
+        evaluate,
+        QuantizationConfig() if config is None else config,
+        [(params[name], results[index]) for name, index in states],
+    )
+    _refuse_unread(main, calibration.params)
+    realizer = Realizer(plan, calibration.params, types, calibration.moments)
+    coded = tuple(_coded(param, types[param]) for param in main.params)
+    realizer.codes.update(zip(main.params, coded, strict=True))
+    for node in post_order(main.body):
+        realizer.visit(node)
+    if realizer.failures:
+        raise _refusal(realizer.failures)
+    codes = tuple(realizer.as_codes(result) for result in results)
+    body = Tuple(codes, main.body.span) if isinstance(main.body, Tuple) else codes[0]
+    return IntegerCell(
+        module.with_main(replace(main, params=coded, body=body, result_type=None)),
+        {param.name: calibration.params[param] for param in main.params},
+        tuple(calibration.params[result] for result in results),
+    )
+
+
+def _coded(param: Var, type_: object) -> Var:
+    assert isinstance(type_, TensorType), "codes are tensors"
+    return Var(param.name, replace(type_, dtype=DType.INT8), param.span)
+
+
+def _refuse_floating(plan: Plan, results: Sequence[Expr]) -> None:
+    reasons = {key: f.reason for key, f in plan.forms.items() if isinstance(f, Floating)}
+    if reasons:
+        raise _refusal(reasons)
+    for result in results:
+        if result not in plan.forms:
+            raise CodesignError(
+                Problem(what="a cell's result is what an operator gives", span=result.span)
+            )
+
+
+def _refusal(reasons: Mapping[Expr, str]) -> CodesignError:
+    return CodesignError(
+        *(
+            Problem(
+                what=f"a cell in integers cannot hold {_operator(key)}",
+                found=reason,
+                help="give what is not a cell's to the host: its results become inputs",
+                span=key.span,
+            )
+            for key, reason in reasons.items()
+        )
+    )
+
+
+def _refuse_unread(main: Function, params: Mapping[Expr, QuantParams]) -> None:
+    for param in main.params:
+        if param not in params:
+            raise CodesignError(
+                Problem(what=f"no operator of the cell reads {param.name!r}", span=param.span)
+            )
+
+
+def _operator(key: Expr) -> str:
+    match key:
+        case Call(callee=OpRef(name=name)):
+            return name
+        case _:
+            return "this expression"
