@@ -9,7 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from codesign.ir.simt.kernel import Barrier, Serial, SimtKernel, Statement, Store, When
+from codesign.ir.simt.kernel import (
+    Barrier,
+    CommitCopies,
+    Conditions,
+    CopyAsync,
+    Exchange,
+    Leaf,
+    LoadMatrix,
+    Multiply,
+    Serial,
+    SimtKernel,
+    Statement,
+    Store,
+    WaitCopies,
+    When,
+)
+from codesign.ir.tensor.index import Index
+from codesign.ir.tensor.layout import Buffer
 from codesign.ir.tensor.printer import buffer_text, expr_text, index_text
 
 
@@ -25,20 +42,50 @@ def simt_text(kernel: SimtKernel) -> str:
 def _lines(body: tuple[Statement, ...], indent: str) -> Iterator[str]:
     for statement in body:
         match statement:
-            case Store(buffer, index, value):
-                place = ", ".join(map(index_text, index))
-                yield f"{indent}{buffer.name}[{place}] = {expr_text(value)}"
-            case Barrier():
-                yield f"{indent}barrier"
             case Serial(axis, inner, unroll):
                 note = " unrolled" if unroll else ""
                 yield f"{indent}for {axis.name} in {axis.extent}{note}:"
                 yield from _lines(inner, indent + "  ")
             case When(conditions, inner):
-                tests = " and ".join(
-                    f"{low} <= {index_text(index)} < {high}" for index, low, high in conditions
-                )
-                yield f"{indent}when {tests}:"
+                yield f"{indent}when {_tests(conditions)}:"
                 yield from _lines(inner, indent + "  ")
             case _:
-                assert_never(statement)
+                yield indent + _leaf(statement)
+
+
+def _leaf(statement: Leaf) -> str:
+    match statement:
+        case Store(buffer, index, value):
+            return f"{_place(buffer, index)} = {expr_text(value)}"
+        case Barrier():
+            return "barrier"
+        case CopyAsync(target, index, source, source_index, elements, conditions):
+            note = f" if {_tests(conditions)} else zeros" if conditions else ""
+            return (
+                f"copy {elements} to {_place(target, index)} from "
+                f"{_place(source, source_index)}{note}"
+            )
+        case CommitCopies():
+            return "commit"
+        case WaitCopies(pending):
+            return f"wait for all but {pending}"
+        case LoadMatrix(registers, place, source, index, count, transposed):
+            note = " transposed" if transposed else ""
+            return f"{_place(registers, place)} = {count} matrices{note} {_place(source, index)}"
+        case Multiply(kind, sums, place, left, left_place, right, right_place):
+            return (
+                f"{_place(sums, place)} += {_place(left, left_place)} * "
+                f"{_place(right, right_place)} by {kind.name}"
+            )
+        case Exchange(target, place, source, source_place, mask):
+            return f"{_place(target, place)} = {_place(source, source_place)} of lane ^ {mask}"
+        case _:
+            assert_never(statement)
+
+
+def _place(buffer: Buffer, index: tuple[Index, ...]) -> str:
+    return f"{buffer.name}[{', '.join(map(index_text, index))}]"
+
+
+def _tests(conditions: Conditions) -> str:
+    return " and ".join(f"{low} <= {index_text(index)} < {high}" for index, low, high in conditions)

@@ -11,7 +11,25 @@ from typing import Protocol, assert_never, final
 from codesign.compiler.backends.llvm.arithmetic import memory_type
 from codesign.compiler.backends.llvm.scalar import ScalarEmitter
 from codesign.compiler.backends.llvm.text import FunctionText
-from codesign.ir.simt.kernel import Barrier, Conditions, Serial, SimtKernel, Statement, Store, When
+from codesign.dtypes import DType
+from codesign.ir.simt.kernel import (
+    Barrier,
+    CommitCopies,
+    Conditions,
+    CopyAsync,
+    Exchange,
+    Leaf,
+    LoadMatrix,
+    Multiply,
+    Serial,
+    SimtKernel,
+    Statement,
+    Store,
+    WaitCopies,
+    When,
+)
+from codesign.ir.simt.matrix import Mma
+from codesign.ir.tensor.index import Index
 from codesign.ir.tensor.layout import Buffer
 
 
@@ -41,6 +59,47 @@ class Dialect(Protocol):
     def barrier(self, text: FunctionText) -> None:
         """Write the wait for all threads of the block."""
         ...
+
+    def copy(
+        self, text: FunctionText, target: str, source: str, size_bytes: int, read_bytes: str
+    ) -> None:
+        """Begin to copy; of the `size_bytes` that are written only `read_bytes` (i32) are read."""
+        ...
+
+    def commit(self, text: FunctionText) -> None:
+        """Make a group of copies."""
+        ...
+
+    def wait(self, text: FunctionText, pending: int) -> None:
+        """Wait for all groups but the last ones."""
+        ...
+
+    def matrices(
+        self, text: FunctionText, source: str, count: int, *, transposed: bool
+    ) -> list[str]:
+        """Read matrices of 16-bit elements; return one i32 for each."""
+        ...
+
+    def multiply(
+        self, text: FunctionText, kind: Mma, sums: list[str], left: list[str], right: list[str]
+    ) -> list[str]:
+        """Return new sums. Factors are values of `fragment_type`."""
+        ...
+
+    def exchange(self, text: FunctionText, word: str, mask: int) -> str:
+        """Return another lane's i32."""
+        ...
+
+
+def fragment_type(kind: Mma) -> tuple[str, int]:
+    """Return the LLVM type by which factors are handed over, and its elements."""
+    match kind.shape.factor:
+        case DType.FLOAT16:
+            return "<2 x half>", 2
+        case DType.INT8:
+            return "i32", 4
+        case _:
+            return "float", 1
 
 
 def emit(kernel: SimtKernel, name: str, dialect: Dialect, declarations: set[str]) -> str:
@@ -79,8 +138,6 @@ class _Body:
     def write(self, body: tuple[Statement, ...]) -> None:
         for statement in body:
             match statement:
-                case Store(buffer, place, value):
-                    self.emitter.store(buffer, place, value)
                 case Serial(axis, inner, unroll) if unroll or axis.extent == 1:
                     for turn in range(axis.extent):
                         self.emitter.axes[axis] = str(turn)
@@ -91,10 +148,72 @@ class _Body:
                         self.write(inner)
                 case When(conditions, inner):
                     self._when(conditions, inner)
-                case Barrier():
-                    self.dialect.barrier(self.text)
                 case _:
-                    assert_never(statement)
+                    self._leaf(statement)
+
+    def _leaf(self, statement: Leaf) -> None:
+        text, dialect = self.text, self.dialect
+        match statement:
+            case Store(buffer, place, value):
+                self.emitter.store(buffer, place, value)
+            case Barrier():
+                dialect.barrier(text)
+            case CopyAsync():
+                self._copy(statement)
+            case CommitCopies():
+                dialect.commit(text)
+            case WaitCopies(pending):
+                dialect.wait(text, pending)
+            case LoadMatrix(registers, place, source, index, count, transposed):
+                pointer = self.emitter.address(source, index)
+                words = dialect.matrices(text, pointer, count, transposed=transposed)
+                self._set(registers, place, "i32", words)
+            case Multiply():
+                self._multiply(statement)
+            case Exchange(target, place, source, source_place, mask):
+                (word,) = self._get(source, source_place, "i32", 1)
+                self._set(target, place, "i32", [dialect.exchange(text, word, mask)])
+            case _:
+                assert_never(statement)
+
+    def _copy(self, copy: CopyAsync) -> None:
+        size = copy.elements * copy.target.dtype.size_bytes
+        target = self.emitter.address(copy.target, copy.index)
+        holds = self.emitter.holds(copy.conditions)
+        read = str(size)
+        if holds != "true":
+            read = self.text.op(f"select i1 {holds}, i32 {size}, i32 0")
+        source = self.emitter.address(copy.source, copy.source_index)
+        if holds != "true":
+            begin = self.emitter.pointers[copy.source]
+            source = self.text.op(f"select i1 {holds}, ptr {source}, ptr {begin}")
+        self.dialect.copy(self.text, target, source, size, read)
+
+    def _multiply(self, each: Multiply) -> None:
+        kind = each.kind
+        factor, elements = fragment_type(kind)
+        sum_type = "i32" if kind is Mma.S8 else "float"
+        sums = self._get(each.sums, each.sums_place, sum_type, kind.sums_elements)
+        left = self._get(each.left, each.left_place, factor, kind.left_elements // elements)
+        right = self._get(each.right, each.right_place, factor, kind.right_elements // elements)
+        found = self.dialect.multiply(self.text, kind, sums, left, right)
+        self._set(each.sums, each.sums_place, sum_type, found)
+
+    def _get(self, buffer: Buffer, place: tuple[Index, ...], kind: str, count: int) -> list[str]:
+        """Read words of 4 bytes from registers."""
+        pointers = self._words(buffer, place, count)
+        return [self.text.op(f"load {kind}, ptr {pointer}, align 4") for pointer in pointers]
+
+    def _set(self, buffer: Buffer, place: tuple[Index, ...], kind: str, values: list[str]) -> None:
+        pointers = self._words(buffer, place, len(values))
+        for value, pointer in zip(values, pointers, strict=True):
+            self.text.do(f"store {kind} {value}, ptr {pointer}, align 4")
+
+    def _words(self, buffer: Buffer, place: tuple[Index, ...], count: int) -> list[str]:
+        first = self.emitter.address(buffer, place)
+        return [
+            self.text.op(f"getelementptr i8, ptr {first}, i64 {4 * word}") for word in range(count)
+        ]
 
     def _when(self, conditions: Conditions, inner: tuple[Statement, ...]) -> None:
         holds = self.emitter.holds(conditions)

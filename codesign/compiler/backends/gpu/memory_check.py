@@ -47,6 +47,7 @@ class AccessLog:
         self._epoch = 0
         self._is_written = False
         self._waiting: list[tuple[Array, Array]] = []
+        self._arriving: Array | None = None
 
     def barrier(self) -> None:
         """All blocks have passed a barrier."""
@@ -58,8 +59,9 @@ class AccessLog:
     def read(self, places: Array, threads: Array) -> Fault | None:
         """Note reads; return a race with a write by another thread."""
         self._waiting.append((places, threads))
-        if not self._is_written:
-            return None
+        fault = self._under_way("read", places, threads)
+        if fault is not None or not self._is_written:
+            return fault
         return self._against(self._writer, self._write_epoch, places, threads, "read", "write")
 
     def _note_waiting(self) -> None:
@@ -77,7 +79,10 @@ class AccessLog:
         """Note writes; return a race with an access by another thread."""
         self._note_waiting()
         self._is_written = True
-        fault = self._against(self._reader, self._read_epoch, places, threads, "write", "read")
+        fault = self._under_way("write", places, threads)
+        fault = fault or self._against(
+            self._reader, self._read_epoch, places, threads, "write", "read"
+        )
         fault = fault or self._against(
             self._writer, self._write_epoch, places, threads, "write", "write"
         )
@@ -89,6 +94,38 @@ class AccessLog:
             other = int(self._writer[place])
             return self._race("write", "write", place, thread, other)
         return fault
+
+    def begin(self, places: Array, threads: Array) -> Fault | None:
+        """Note copies that threads begin: from now on they may write at any time."""
+        fault = self.write(places, threads)
+        if self._arriving is None:
+            self._arriving = np.full(len(self._writer), _NOBODY, dtype=np.int64)
+        self._arriving[places] = threads
+        return fault
+
+    def end(self, places: Array, threads: Array) -> None:
+        """Note that copies are there, for the threads which began them."""
+        assert self._arriving is not None, "a copy that ends was begun"
+        self._arriving[places] = _NOBODY
+        self._is_written = True
+        self._writer[places] = threads
+        self._write_epoch[places] = self._epoch
+
+    def _under_way(self, mine: str, places: Array, threads: Array) -> Fault | None:
+        if self._arriving is None:
+            return None
+        found = np.flatnonzero(self._arriving[places] != _NOBODY)
+        if not len(found):
+            return None
+        place, thread = int(places[found[0]]), int(threads[found[0]])
+        block, lane = divmod(thread, self._width)
+        copier = int(self._arriving[place]) % self._width
+        return Fault(
+            "copy not waited for",
+            self._name,
+            f"{mine} of element {place} by thread {lane} of block {block} while a copy by thread "
+            f"{copier} is under way",
+        )
 
     def _is_parted(self, who: Array, epoch: Array, places: Array, threads: Array) -> Array:
         """Whether a barrier of their block stands between an earlier access and these."""

@@ -7,6 +7,7 @@ from typing import Final, final
 
 import llvmlite.binding as llvm
 
+from codesign.compiler.backends.gpu import nvptx_warp
 from codesign.compiler.backends.gpu.device import DeviceModel
 from codesign.compiler.backends.gpu.double import define_library
 from codesign.compiler.backends.gpu.emit import emit
@@ -15,11 +16,15 @@ from codesign.compiler.backends.llvm.arithmetic import memory_type
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.diagnostics import InternalError
 from codesign.ir.simt.kernel import SimtKernel
+from codesign.ir.simt.matrix import Mma
 from codesign.ir.tensor.layout import Buffer
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 _SHARED: Final = "addrspace(3)"
 _GLOBAL: Final = "addrspace(1)"
+_DYNAMIC: Final = "shared"
+_STATIC_BYTES: Final = 48 * 1024
+"""What a kernel may name; beyond that, memory is asked for when it is launched."""
 
 
 def ptx(kernels: Mapping[str, SimtKernel], device: DeviceModel) -> str:
@@ -31,6 +36,8 @@ def ptx(kernels: Mapping[str, SimtKernel], device: DeviceModel) -> str:
     ]
     header = [f'target datalayout = "{machine.target_data}"', f'target triple = "{TRIPLE}"']
     library = define_library(declarations)
+    if any(map(dynamic_bytes, kernels.values())):
+        header.append(f"@{_DYNAMIC} = external {_SHARED} global [0 x i8], align 128")
     module = "\n".join([*header, *sorted(declarations), library, *functions, ""])
     try:
         parsed = llvm.parse_assembly(module)
@@ -41,6 +48,16 @@ def ptx(kernels: Mapping[str, SimtKernel], device: DeviceModel) -> str:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
     return str(machine.emit_assembly(parsed))
+
+
+def dynamic_bytes(kernel: SimtKernel) -> int:
+    """Return the shared memory with which a kernel must be launched; 0 where it names its own."""
+    size = sum(map(_aligned_bytes, kernel.shared))
+    return size if size > _STATIC_BYTES else 0
+
+
+def _aligned_bytes(buffer: Buffer) -> int:
+    return -(-buffer.size_bytes // 16) * 16
 
 
 def _machine(device: DeviceModel) -> llvm.TargetMachine:
@@ -62,6 +79,8 @@ class _Nvptx:
         return f"define ptx_kernel void @{name}({pointers}) {attributes}"
 
     def globals(self, kernel: SimtKernel, name: str) -> list[str]:
+        if dynamic_bytes(kernel):
+            return []
         return [
             f"@{_shared_name(name, buffer)} = internal {_SHARED} global "
             f"[{buffer.elements} x {memory_type(buffer.dtype)}] poison, align 16"
@@ -72,6 +91,11 @@ class _Nvptx:
         return text.op(f"addrspacecast ptr {_GLOBAL} %g{number} to ptr")
 
     def shared(self, text: FunctionText, kernel: SimtKernel, name: str, buffer: Buffer) -> str:
+        if dynamic_bytes(kernel):
+            before = kernel.shared[: kernel.shared.index(buffer)]
+            offset = sum(map(_aligned_bytes, before))
+            place = f"getelementptr (i8, ptr {_SHARED} @{_DYNAMIC}, i64 {offset})"
+            return text.op(f"addrspacecast ptr {_SHARED} {place} to ptr")
         return text.op(f"addrspacecast ptr {_SHARED} @{_shared_name(name, buffer)} to ptr")
 
     def numbers(self, text: FunctionText, kernel: SimtKernel) -> tuple[str, str]:
@@ -82,6 +106,30 @@ class _Nvptx:
         name = "llvm.nvvm.barrier.cta.sync.aligned.all"
         text.declarations.add(f"declare void @{name}(i32)")
         text.do(f"call void @{name}(i32 0)")
+
+    def copy(
+        self, text: FunctionText, target: str, source: str, size_bytes: int, read_bytes: str
+    ) -> None:
+        nvptx_warp.copy(text, target, source, size_bytes, read_bytes)
+
+    def commit(self, text: FunctionText) -> None:
+        nvptx_warp.commit(text)
+
+    def wait(self, text: FunctionText, pending: int) -> None:
+        nvptx_warp.wait(text, pending)
+
+    def matrices(
+        self, text: FunctionText, source: str, count: int, *, transposed: bool
+    ) -> list[str]:
+        return nvptx_warp.matrices(text, source, count, transposed=transposed)
+
+    def multiply(
+        self, text: FunctionText, kind: Mma, sums: list[str], left: list[str], right: list[str]
+    ) -> list[str]:
+        return nvptx_warp.multiply(text, kind, sums, left, right)
+
+    def exchange(self, text: FunctionText, word: str, mask: int) -> str:
+        return nvptx_warp.exchange(text, word, mask)
 
 
 def _shared_name(name: str, buffer: Buffer) -> str:
