@@ -1,4 +1,4 @@
-"""Configuration to Verilog: the RTL as one file, with a manifest and the contract's C header."""
+"""Configuration to Verilog: the RTL as one file, with what tools and drivers want to know of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from codesign.accel.presets import PRESETS, preset
 from codesign.diagnostics import CodesignError
 from hardware.explicit_widths import explicit_widths
 from hardware.rtl.accelerator import Top, top_members
-from hardware.rtl.arm import Arm
+from hardware.rtl.arm import Arm, Reset
 
 TOP_NAME = "accel"
 """Name of the top module."""
@@ -70,10 +70,10 @@ LEAVES = tuple(
 """Hand-written modules of the simulation arm."""
 
 
-def verilog(config: AccelConfig, arm: ArmName = "fpga") -> str:
+def verilog(config: AccelConfig, arm: ArmName = "fpga", reset: Reset = Reset.LOW) -> str:
     """Return the accelerator as SystemVerilog text; the top module is `accel`."""
     with without_zeros():
-        text = rtlil.convert(Top(config, Arm(arm)), name=TOP_NAME, emit_src=False)
+        text = rtlil.convert(Top(config, Arm(arm), reset), name=TOP_NAME, emit_src=False)
     match Arm(arm):
         case Arm.SIMULATION:
             converted = _yosys(text, *_keep_branches(), *PASSES, "write_verilog -norename -sv")
@@ -126,10 +126,14 @@ def without_zeros() -> Iterator[None]:
         emitter.emit_memory = original
 
 
-def generate(config: AccelConfig, folder: Path, arm: ArmName = "fpga") -> tuple[Path, ...]:
+def generate(
+    config: AccelConfig, folder: Path, arm: ArmName = "fpga", reset: Reset = Reset.LOW
+) -> tuple[Path, ...]:
     """Write the accelerator into a folder, which is made; return the paths of what is written.
 
-    `accelerator.v`, its `manifest.json`, and `accel_contract.h`, the contract for C and C++.
+    `accelerator.v`; its `manifest.json`; `accelerator.f`, the file list that Verilator, Icarus and
+    most others read; `accelerator.sdc`, the constraints; `accel_contract.h`, the contract for C and
+    C++.
 
     Raises
     ------
@@ -138,28 +142,41 @@ def generate(config: AccelConfig, folder: Path, arm: ArmName = "fpga") -> tuple[
     """
     config.check()
     folder.mkdir(parents=True, exist_ok=True)
-    source, manifest = folder / "accelerator.v", folder / "manifest.json"
-    header = folder / "accel_contract.h"
-    source.write_text(verilog(config, arm), encoding="utf-8")
-    described = json.dumps(describe(config, arm, [source.name]), indent=2)
-    manifest.write_text(described + "\n", encoding="utf-8")
-    header.write_text(contract_header(config), encoding="utf-8")
-    return source, manifest, header
+    source = "accelerator.v"
+    described = json.dumps(describe(config, arm, [source], reset), indent=2)
+    texts = {
+        source: verilog(config, arm, reset),
+        "manifest.json": described + "\n",
+        "accelerator.f": source + "\n",
+        "accelerator.sdc": constraints(config, reset),
+        "accel_contract.h": contract_header(config),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return tuple(folder / name for name in texts)
 
 
-def describe(config: AccelConfig, arm: ArmName, files: list[str]) -> dict[str, Any]:
+def constraints(config: AccelConfig, reset: Reset = Reset.LOW) -> str:
+    """Return constraints in Tcl: the clock at the configuration's speed, the reset without one."""
+    return (
+        f"create_clock -name aclk -period {1000 / config.clock_mhz:.3f} [get_ports aclk]\n"
+        f"set_false_path -from [get_ports {reset.value}]\n"
+    )
+
+
+def describe(config: AccelConfig, arm: ArmName, files: list[str], reset: Reset) -> dict[str, Any]:
     """Return the manifest: configuration, digest, arm, top module, ports, files in order."""
     return {
         "top": TOP_NAME,
         "digest": config.digest,
         "arm": arm,
         "config": asdict(config),
-        "ports": ports(config),
+        "ports": ports(config, reset),
         "files": files,
     }
 
 
-def ports(config: AccelConfig) -> list[dict[str, Any]]:
+def ports(config: AccelConfig, reset: Reset = Reset.LOW) -> list[dict[str, Any]]:
     """Return name, direction and width of every pin of the top module."""
     return [
         {
@@ -167,7 +184,7 @@ def ports(config: AccelConfig) -> list[dict[str, Any]]:
             "direction": "input" if member.flow is In else "output",
             "width": Shape.cast(member.shape).width,
         }
-        for name, member in top_members(config).items()
+        for name, member in top_members(config, reset).items()
     ]
 
 
@@ -178,12 +195,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen.add_argument("--preset", choices=sorted(PRESETS), default="base")
     chosen.add_argument("--config", type=Path, help="TOML file of a configuration")
     parser.add_argument("--arm", choices=[arm.value for arm in Arm], default="fpga")
+    parser.add_argument("--reset", choices=[each.name.lower() for each in Reset], default="low")
     parser.add_argument("--out", type=Path, help="folder; default build/rtl/NAME")
     options = parser.parse_args(arguments)
     try:
         config = AccelConfig.from_file(options.config) if options.config else preset(options.preset)
         name = options.config.stem if options.config else options.preset
-        written = generate(config, options.out or Path("build") / "rtl" / name, options.arm)
+        folder = options.out or Path("build") / "rtl" / name
+        written = generate(config, folder, options.arm, Reset[options.reset.upper()])
     except CodesignError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -15,12 +15,17 @@ from codesign.cli.options import ConfigFile, Json, PresetName, configuration
 from experiments.road.devices import simulator_library
 from experiments.road.report import estimate_text
 from hardware.generate import generate
+from hardware.rtl.arm import Reset
 
 Out = Annotated[
     Path | None, typer.Option("--out", help="Folder to write. Default: build/rtl/<preset>.")
 ]
 WithSimulator = Annotated[
     bool, typer.Option("--simulator", help="Also build the Verilated simulator, libaccel.so.")
+]
+
+ActiveHigh = Annotated[
+    bool, typer.Option("--active-high-reset", help="Reset pin areset, active high, for aresetn.")
 ]
 
 
@@ -30,9 +35,10 @@ def rtl(
     config: ConfigFile = None,
     out: Out = None,
     simulator: WithSimulator = False,
+    active_high_reset: ActiveHigh = False,
     as_json: Json = False,
 ) -> int:
-    """Write the Verilog of a configuration: accelerator, manifest, contract for other languages.
+    """Write the Verilog of a configuration, its manifest, file list, constraints and C contract.
 
     Example: codesign rtl --preset edge --out build/rtl/edge
     """
@@ -40,7 +46,8 @@ def rtl(
     folder = out or Path("build/rtl") / (preset or (config.stem if config else "base"))
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".rtl-") as temporary:
-        generate(chosen, Path(temporary))
+        reset = Reset.HIGH if active_high_reset else Reset.LOW
+        generate(chosen, Path(temporary), reset=reset)
         if simulator:
             library = simulator_library(chosen, progress().print, trained=True)
             shutil.copy2(library, temporary)

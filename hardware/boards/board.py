@@ -48,7 +48,7 @@ class BoardPlan:
 
     @property
     def timed_config(self) -> AccelConfig:
-        """The configuration with this board's memory: a simulator of it takes the board's cycles."""
+        """The configuration with the board's memory: a simulator of it takes the board's cycles."""
         return replace(self.config, dram=TIMING)
 
     @property

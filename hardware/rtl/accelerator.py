@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from codesign.accel.config import LOADABLE, SEGMENTS, AccelConfig, Memory
 from codesign.accel.isa import Unit
 from hardware.rtl.accumulators import Accumulators
-from hardware.rtl.arm import Arm
+from hardware.rtl.arm import Arm, Reset
 from hardware.rtl.axi_master import AxiMaster, axi_members
 from hardware.rtl.command_queue import CommandQueue
 from hardware.rtl.counters import STATE_SIGNALS, PerformanceCounters
@@ -283,9 +283,9 @@ class Accelerator(wiring.Component):
                     m.d.comb += getattr(counters, f"{name}_{state}").eq(getattr(component, state))
 
 
-def top_members(config: AccelConfig) -> dict[str, Any]:
+def top_members(config: AccelConfig, reset: Reset = Reset.LOW) -> dict[str, Any]:
     """Return the pins of the top module."""
-    return {"aclk": In(1), "aresetn": In(1), **accelerator_members(config)}
+    return {"aclk": In(1), reset.value: In(1), **accelerator_members(config)}
 
 
 class Top(wiring.Component):
@@ -293,13 +293,13 @@ class Top(wiring.Component):
 
     Members
     -------
-    aclk, aresetn : In
-        Clock; synchronous reset, active low, obeyed one cycle later.
+    aclk, aresetn or areset : In
+        Clock; synchronous reset, active low or high, obeyed one cycle later.
     """
 
-    def __init__(self, config: AccelConfig, arm: Arm = Arm.FPGA) -> None:
-        self._config, self._arm = config, arm
-        super().__init__(top_members(config))
+    def __init__(self, config: AccelConfig, arm: Arm = Arm.FPGA, reset: Reset = Reset.LOW) -> None:
+        self._config, self._arm, self._reset = config, arm, reset
+        super().__init__(top_members(config, reset))
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
@@ -307,7 +307,8 @@ class Top(wiring.Component):
         m.domains.pin = pin_domain = ClockDomain(reset_less=True)
         # Registered, so that no input pin reaches every register in the cycle it changes.
         reset_r = Signal(init=1)
-        m.d.pin += reset_r.eq(~self.aresetn)
+        pin = getattr(self, self._reset.value)
+        m.d.pin += reset_r.eq(~pin if self._reset is Reset.LOW else pin)
         m.d.comb += [
             domain.clk.eq(self.aclk),
             pin_domain.clk.eq(self.aclk),

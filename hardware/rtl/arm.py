@@ -1,4 +1,4 @@
-"""The two ways in which the arithmetic is written."""
+"""What a user chooses about the text: how the arithmetic is written, when reset is active."""
 
 from __future__ import annotations
 
@@ -13,3 +13,13 @@ class Arm(StrEnum):
 
     SIMULATION = "simulation"
     """SystemVerilog loops of 32- and 64-bit arithmetic, which Verilator turns into fast C++."""
+
+
+class Reset(StrEnum):
+    """The level of the reset pin that resets; the value names the pin."""
+
+    LOW = "aresetn"
+    """What AXI calls for."""
+
+    HIGH = "areset"
+    """What the flip-flops of most FPGAs take without an inverter."""

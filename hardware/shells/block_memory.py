@@ -1,14 +1,15 @@
 """Block RAM behind an AXI4 slave: the DRAM of a board that has none.
 
-Its timing is the rule of docs/microarchitecture.md for a latency of `LATENCY_CYCLES`, a beat in every
-cycle and no rows. So a program takes the cycles that the cycle simulator says.
+Its timing is the rule of docs/microarchitecture.md for a latency of `LATENCY_CYCLES`, a beat in
+every cycle and no rows. So a program takes the cycles that the cycle simulator says.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
-from amaranth.hdl import Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -99,7 +100,7 @@ class BlockMemory(wiring.Component):
         # A slot begins in stage 0; in stage 3 its beat is on R or is taken from W.
         slots = [Signal(self._slot, name=f"slot_{stage}_r") for stage in range(5)]
         self._give_slots(m, self._arrivals(m), slots[0])
-        m.d.sync += [after.eq(before) for before, after in zip(slots, slots[1:], strict=False)]
+        m.d.sync += [after.eq(before) for before, after in pairwise(slots)]
         reading, here, done = slots[0], slots[3], slots[4]
         m.d.comb += [
             self.axi_arready.eq(1),

@@ -12,6 +12,7 @@ from codesign.accel.config import AccelConfig
 from codesign.accel.export import contract_header
 from codesign.accel.presets import TINY, preset
 from hardware.generate import generate, main
+from hardware.rtl.arm import Reset
 
 LEAST = AccelConfig(
     block_in=1,
@@ -67,6 +68,23 @@ def test_memories_without_content_have_no_initial_values(written):
 
 def test_contract_header_stands_beside_the_verilog(written):
     assert written["accel_contract.h"].read_text() == contract_header(LEAST)
+
+
+def test_file_list_and_constraints_stand_beside_the_verilog(written):
+    assert written["accelerator.f"].read_text() == "accelerator.v\n"
+    clock = f"create_clock -name aclk -period {1000 / LEAST.clock_mhz:.3f} [get_ports aclk]\n"
+    assert written["accelerator.sdc"].read_text().startswith(clock)
+
+
+def test_reset_may_be_active_high(written, tmp_path):
+    paths = generate(LEAST, tmp_path, reset=Reset.HIGH)
+    text = paths[0].read_text()
+    low = written["accelerator.v"].read_text()
+    assert "aresetn" not in text
+    assert re.search(r"<= areset;|= areset;", text)
+    assert re.search(r"= ~ ?aresetn;|= !aresetn;", low)
+    names = [pin["name"] for pin in json.loads((tmp_path / "manifest.json").read_text())["ports"]]
+    assert names[:2] == ["aclk", "areset"]
 
 
 def test_command_line_reads_a_configuration_file(tmp_path, capsys):
