@@ -3,8 +3,9 @@
 A layer's bound is max(MACs / (MACs per cycle), bytes / (bytes per cycle)) with the network's own
 multiply-accumulates, without those of padded channels, and the bytes that have to move once: data
 that is read, weights and result, one byte an element. Params, tables, instructions and padding are
-not counted. A sum with a residual costs the layer that it follows one more tensor to read. A
-network's bound is the sum over its layers, since their activations go through DRAM.
+not counted. A sum with a residual costs the convolution that it follows one more tensor to read;
+other sums, products and pools move what they read and write. A network's bound is the sum over its
+layers, since their activations go through DRAM.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from typing import TypeAlias, final
 from codesign.accel.config import AccelConfig
 from codesign.accel.peaks import peaks
 from codesign.compiler.analysis.infer_types import infer_types
-from codesign.diagnostics import InternalError
 from codesign.ir.relay.expr import Call, Expr, OpRef
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType
@@ -76,8 +76,10 @@ def _operators(module: Module, shapes: _Shapes) -> Iterator[tuple[Call, int, int
                 weight, result = prod(shapes[call.args[1]]), prod(shapes[call])
                 moved = _read(call, shapes) + weight + result
                 yield call, result * weight // shapes[call][1], moved
-            case "nn.max_pool2d" | "qnn.sum_pool2d":
-                yield call, 0, prod(shapes[call.args[0]]) + prod(shapes[call])
+            case "nn.max_pool2d" | "qnn.sum_pool2d" | "qnn.multiply":
+                yield call, 0, sum(prod(shapes[each]) for each in (*call.args, call))
+            case "qnn.add" if _convolution_before(call) is None:
+                yield call, 0, sum(prod(shapes[each]) for each in (*call.args, call))
             case _:
                 pass
 
@@ -96,17 +98,20 @@ def _read(call: Call, shapes: _Shapes) -> int:
 def _residuals(module: Module, shapes: _Shapes) -> Iterator[tuple[Call, int]]:
     """Yield the convolution that each sum follows, with the bytes of the sum's other operand."""
     for call in _calls(module):
-        if _name(call) != "qnn.add":
-            continue
-        for arg in call.args:
-            match arg:
-                case Call(callee=OpRef(name="qnn.requantize"), args=(Call() as convolution, *_)):
-                    yield convolution, prod(shapes[call])
-                    break
-                case _:
-                    pass
-        else:
-            raise InternalError("a sum that follows no convolution is a layer of its own")
+        convolution = _convolution_before(call) if _name(call) == "qnn.add" else None
+        if convolution is not None:
+            yield convolution, prod(shapes[call])
+
+
+def _convolution_before(add: Call) -> Call | None:
+    """Return the convolution whose result a sum adds to something; None where there is none."""
+    for arg in add.args:
+        match arg:
+            case Call(callee=OpRef(name="qnn.requantize"), args=(Call() as layer, *_)):
+                return layer
+            case _:
+                pass
+    return None
 
 
 def _calls(module: Module) -> Iterator[Call]:

@@ -91,7 +91,8 @@ def _differing(folder: Path) -> int:
 
 def _exact(row: Row) -> Row:
     """Leave out times that were measured by a clock."""
-    return replace(row, compile_s=None, time_ms=None if row.target == "cpu" else row.time_ms)
+    exact = replace(row, compile_s=None, host_ms=None)
+    return replace(exact, time_ms=None if row.target == "cpu" else row.time_ms)
 
 
 def _kill(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:

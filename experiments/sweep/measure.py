@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final, final
@@ -18,14 +18,19 @@ from codesign.compiler.backends.accel.search import Tuning
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.executable.accel_kernel import AccelKernel
-from codesign.ir.executable.executable import Executable
+from codesign.ir.executable.cpu_kernel import CpuKernel
+from codesign.ir.executable.executable import CpuStep, Executable
+from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType
 from codesign.sim.cycle import CycleResult, program_cycles, time_program
 from codesign.sim.simulator import Outcome
+from experiments.rows.study_bounds import bound_cycles
 from experiments.sweep.energy import energy
 from experiments.sweep.network import Prepared
 from experiments.sweep.point import Point
 from experiments.sweep.row import LayerCost, Row
+from experiments.sweep.samples import with_samples
+from host_runtime.cpu import CpuFunction
 from host_runtime.profile import layer_profiles
 from host_runtime.session import Session
 
@@ -50,11 +55,13 @@ def measure(point: Point, network: Prepared) -> Measured:
         target=point.target,
         configuration=point.config.to_toml() if point.target == "accel" else "",
         status="refused",
+        samples=point.samples,
     )
     try:
         if point.target == "cpu":
-            return Measured(row=_on_cpu(blank, network))
-        return _on_accelerator(blank, point.config.check(), network, started)
+            return Measured(row=_on_cpu(blank, with_samples(network.floating, point.samples)))
+        module = with_samples(network.integer, point.samples)
+        return _on_accelerator(blank, point, module, started)
     except CodesignError as error:
         reason = "; ".join(
             " ".join(filter(None, (each.title_text(), each.label_text())))
@@ -63,19 +70,25 @@ def measure(point: Point, network: Prepared) -> Measured:
         return Measured(row=replace(blank, reason=reason))
 
 
-def _on_cpu(blank: Row, network: Prepared) -> Row:
+def _on_cpu(blank: Row, module: Module) -> Row:
     started = time.perf_counter()
-    executable = driver.compile(network.floating, target="cpu", level=0)
+    executable = driver.compile(module, target="cpu", level=0)
     compiled = time.perf_counter() - started
     session = Session(executable)
     inputs = _inputs(executable)
-    session.run(inputs)
+    milliseconds = _median_ms(lambda: session.run(inputs))
+    return replace(blank, status="done", time_ms=milliseconds, compile_s=compiled)
+
+
+def _median_ms(run: Callable[[], object]) -> float:
+    """Return the median time of a run, after one that is not counted."""
+    run()
     times = []
     for _ in range(_REPETITIONS):
         before = time.perf_counter()
-        session.run(inputs)
+        run()
         times.append(time.perf_counter() - before)
-    return replace(blank, status="done", time_ms=median(times) * 1e3, compile_s=compiled)
+    return median(times) * 1e3
 
 
 def _inputs(executable: Executable) -> Mapping[str, Array]:
@@ -87,10 +100,20 @@ def _inputs(executable: Executable) -> Mapping[str, Array]:
     }
 
 
-def _on_accelerator(blank: Row, config: AccelConfig, network: Prepared, started: float) -> Measured:
-    executable = driver.compile(
-        network.integer, target="accel", config=config, tuning=Tuning(program_cycles), level=0
+def _host_ms(kernel: CpuKernel) -> float:
+    """Return the time of operators on the host, on integers or numbers that mean nothing."""
+    function, rng = CpuFunction(kernel), np.random.default_rng(0)
+    arrays = tuple(
+        rng.integers(-100, 100, each.static_shape).astype(each.dtype.numpy)
+        for each in kernel.inputs
     )
+    return _median_ms(lambda: function(*arrays))
+
+
+def _on_accelerator(blank: Row, point: Point, module: Module, started: float) -> Measured:
+    config = point.config.check()
+    tuning = Tuning(program_cycles) if point.tiling == "search" else None
+    executable = driver.compile(module, target="accel", config=config, tuning=tuning, level=0)
     compiled = time.perf_counter() - started
     runs = [
         (step.kernel, time_program(step.kernel.program, config)) for step in executable.accel_steps
@@ -98,10 +121,14 @@ def _on_accelerator(blank: Row, config: AccelConfig, network: Prepared, started:
     if not runs:
         raise CodesignError.of("no operator of the network runs on the accelerator")
     layers = tuple(layer for kernel, run in runs for layer in _layers(kernel, run))
-    return Measured(
-        row=_filled(blank, config, [run.counters for _, run in runs], layers, compiled),
-        layers=layers,
+    row = replace(
+        _filled(blank, config, [run.counters for _, run in runs], layers, compiled),
+        roofline_cycles=bound_cycles(module, config),
+        host_ms=sum(
+            _host_ms(step.kernel) for step in executable.steps if isinstance(step, CpuStep)
+        ),
     )
+    return Measured(row=row, layers=layers)
 
 
 def _layers(kernel: AccelKernel, run: CycleResult) -> list[LayerCost]:

@@ -2,7 +2,10 @@
 
 networks = ["digits", "resnet18"]     names or ONNX files
 targets = ["accel", "cpu"]            accel: exact cycles; cpu: measured time, once per network
-preset = "base"                       the knobs that are not swept
+preset = "base"                       the knobs that are not swept; or a list of presets
+samples = [1, 16]                     samples in one run; 1 where left out
+tiling = "search"                     search: programs are timed; estimate: ten times as fast
+                                      to compile, some percent slower to run
 
 [grid]                                every combination of these
 block_in = [8, 16]
@@ -37,6 +40,7 @@ Knob: TypeAlias = tuple[str, str]
 """A group, `accel` or `dram`, and the knob's name."""
 
 TARGETS: Final = ("accel", "cpu")
+TILINGS: Final = ("search", "estimate")
 _KNOBS: Final[Mapping[Knob, type]] = MappingProxyType(
     {
         ("accel", each.name): type(each.default)
@@ -60,33 +64,35 @@ class Search:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A sweep; `grid` gives each swept knob's values, `base` all others."""
+    """A sweep; `grid` gives each swept knob's values, each of `bases` all others."""
 
     networks: tuple[str, ...]
     targets: tuple[str, ...] = ("accel",)
-    base: AccelConfig = field(default_factory=AccelConfig)
+    bases: tuple[AccelConfig, ...] = (AccelConfig(),)
+    samples: tuple[int, ...] = (1,)
+    tiling: str = "search"
     grid: Mapping[Knob, tuple[int, ...]] = field(default_factory=dict)
     search: Search | None = None
 
     @property
     def size(self) -> int:
         """Number of points, without those that a search leaves out."""
-        configurations = prod(len(values) for values in self.grid.values())
+        configurations = len(self.bases) * prod(len(values) for values in self.grid.values())
         each = configurations * ("accel" in self.targets) + ("cpu" in self.targets)
-        return len(self.networks) * each
+        return len(self.networks) * len(self.samples) * each
 
     def configurations(self) -> Iterator[AccelConfig]:
         """Yield every combination, the last knob fastest; not all need to be legal."""
-        for values in product(*self.grid.values()):
-            yield self.configured(dict(zip(self.grid, values, strict=True)))
+        for base, *values in product(self.bases, *self.grid.values()):
+            yield self.configured(dict(zip(self.grid, values, strict=True)), base)
 
-    def configured(self, chosen: Mapping[Knob, int]) -> AccelConfig:
-        """Return the base with some knobs set; the configuration need not be legal."""
+    def configured(self, chosen: Mapping[Knob, int], base: AccelConfig) -> AccelConfig:
+        """Return a base with some knobs set; the configuration need not be legal."""
         accel: dict[str, Any] = {
             name: value for (group, name), value in chosen.items() if group == "accel"
         }
         dram = {name: value for (group, name), value in chosen.items() if group == "dram"}
-        config: AccelConfig = replace(self.base, **accel)
+        config: AccelConfig = replace(base, **accel)
         return config.with_dram(**dram)
 
 
@@ -114,7 +120,9 @@ def parse_plan(text: str, *, source: str = "the plan") -> Plan:
     return Plan(
         networks=tuple(table["networks"]),
         targets=tuple(table.get("targets", ("accel",))),
-        base=preset(table.get("preset", "base")),
+        bases=tuple(preset(each) for each in _listed(table.get("preset", "base"))),
+        samples=tuple(table.get("samples", (1,))),
+        tiling=table.get("tiling", "search"),
         grid=MappingProxyType(
             {("accel", name): tuple(values) for name, values in grid.items()}
             | {("dram", name): tuple(values) for name, values in dram.items()}
@@ -130,7 +138,7 @@ def parse_plan(text: str, *, source: str = "the plan") -> Plan:
 
 
 def _mistakes(table: Mapping[str, Any], source: str) -> Iterator[Problem]:
-    known = ("networks", "targets", "preset", "grid", "search")
+    known = ("networks", "targets", "preset", "samples", "tiling", "grid", "search")
     yield from _unknown(table, known, source)
     networks = table.get("networks")
     if not _is_texts(networks):
@@ -145,6 +153,7 @@ def _mistakes(table: Mapping[str, Any], source: str) -> Iterator[Problem]:
             what=f"{source}: targets must be a list of {' and '.join(TARGETS)}",
             found=f"found {targets!r}",
         )
+    yield from _choice_mistakes(table, source)
     grid = table.get("grid", {})
     if not isinstance(grid, dict):
         yield Problem(what=f"{source}: grid must be a table", found=f"found {grid!r}")
@@ -153,6 +162,24 @@ def _mistakes(table: Mapping[str, Any], source: str) -> Iterator[Problem]:
     yield from _grid_mistakes("dram", grid.get("dram", {}), f"{source}: dram")
     if "search" in table:
         yield from _search_mistakes(table["search"], source)
+
+
+def _choice_mistakes(table: Mapping[str, Any], source: str) -> Iterator[Problem]:
+    presets = _listed(table.get("preset", "base"))
+    if not _is_texts(presets):
+        yield Problem(what=f"{source}: preset must be a name or names", found=f"found {presets!r}")
+    samples = table.get("samples", [1])
+    if not isinstance(samples, list) or not samples or any(type(n) is not int for n in samples):
+        yield Problem(what=f"{source}: samples must be a list of int", found=f"found {samples!r}")
+    elif min(samples) < 1 or len(set(samples)) < len(samples):
+        yield Problem(
+            what=f"{source}: samples must be positive and differ", found=f"found {samples!r}"
+        )
+    tiling = table.get("tiling", "search")
+    if tiling not in TILINGS:
+        yield Problem(
+            what=f"{source}: tiling must be {' or '.join(TILINGS)}", found=f"found {tiling!r}"
+        )
 
 
 def _grid_mistakes(group: str, grid: Any, source: str) -> Iterator[Problem]:
@@ -209,6 +236,10 @@ def _unknown(table: Mapping[str, Any], known: tuple[str, ...], source: str) -> I
                 found=f"known are {', '.join(known)}",
                 help=f"there is {close[0]}" if close else None,
             )
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
 
 
 def _is_texts(value: Any) -> bool:

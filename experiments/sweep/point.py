@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import final
 
@@ -21,24 +22,34 @@ class Point:
     network: str
     target: str
     config: AccelConfig
+    samples: int = 1
+    tiling: str = "search"
 
     @property
     def identity(self) -> str:
-        """32 hex digits: network (a file's content too), target, all knobs, and the version."""
+        """32 hex digits: network (a file's content too), target, samples, all knobs, version."""
         parts = [__version__, self.target, _network_identity(self.network)]
+        if self.samples > 1:
+            parts.append(f"{self.samples} samples")
         if self.target == "accel":
-            parts.append(self.config.to_toml())
+            parts += [self.config.to_toml(), self.tiling]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
 def points(plan: Plan) -> Iterator[Point]:
     """Yield a plan's points, network by network."""
-    for network in plan.networks:
+    for network, samples in product(plan.networks, plan.samples):
         if "cpu" in plan.targets:
-            yield Point(network=network, target="cpu", config=plan.base)
+            yield Point(network=network, target="cpu", config=plan.bases[0], samples=samples)
         if "accel" in plan.targets:
             for config in plan.configurations():
-                yield Point(network=network, target="accel", config=config)
+                yield Point(
+                    network=network,
+                    target="accel",
+                    config=config,
+                    samples=samples,
+                    tiling=plan.tiling,
+                )
 
 
 def _network_identity(network: str) -> str:

@@ -130,11 +130,14 @@ def _inline(text: str) -> str:
 
 
 def label(row: Row, plan: Plan) -> str:
-    """Return the swept knobs of a row, or the preset's name where nothing is swept."""
+    """Return what is swept of a row; the shape of its array where no knob is."""
     config = AccelConfig.from_toml(row.configuration)
-    return ", ".join(f"{name} {_knob(config, (group, name))}" for group, name in plan.grid) or (
-        f"{config.batch}x{config.block_in}x{config.block_out}"
-    )
+    swept = [f"{name} {_knob(config, (group, name))}" for group, name in plan.grid]
+    if len(plan.bases) > 1 or not swept:
+        swept.insert(0, f"{config.batch}x{config.block_in}x{config.block_out}")
+    if len(plan.samples) > 1:
+        swept.append(f"samples {row.samples}")
+    return ", ".join(swept)
 
 
 def _knob(config: AccelConfig, knob: Knob) -> int:

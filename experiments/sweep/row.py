@@ -26,6 +26,9 @@ class LayerCost:
 class Row:
     """One point: what was measured, or why it could not be.
 
+    Cycles, times, work, bytes and energy are those of one run of `samples` samples.
+    `roofline_cycles` is what the network needs at least (`rows/study_bounds`); `host_ms` the time
+    that operators which stay on the host take on this machine, beside `time_ms`.
     `status` is `done` or `refused`; numbers are None where it is refused or a target has none.
     `busiest_cycles` is what the busiest of array, vector unit and memory has to spend in each layer
     under its tiling, summed; `busiest_percent` is its share of `cycles`.
@@ -38,10 +41,13 @@ class Row:
     configuration: str
     status: str
     reason: str = ""
+    samples: int = 1
     cycles: int | None = None
     time_ms: float | None = None
     busiest_cycles: int | None = None
     busiest_percent: float | None = None
+    roofline_cycles: float | None = None
+    host_ms: float | None = None
     macs: int | None = None
     utilization_percent: float | None = None
     moved_bytes: int | None = None
@@ -68,5 +74,5 @@ OBJECTIVES: Final = (
 )
 """Columns of which less is better."""
 
-CONTINGENT: Final = frozenset({"compile_s"})
+CONTINGENT: Final = frozenset({"compile_s", "host_ms"})
 """Columns that another run of the same point may fill otherwise."""

@@ -34,7 +34,13 @@ def search(plan: Plan, store: Store, networks: Mapping[str, Prepared]) -> None:
             study = _study(plan.search)
             for _ in range(plan.search.trials):
                 trial = study.ask()
-                point = Point(network=name, target="accel", config=_suggested(plan, trial))
+                point = Point(
+                    network=name,
+                    target="accel",
+                    config=_suggested(plan, trial),
+                    samples=plan.samples[0],
+                    tiling=plan.tiling,
+                )
                 row = known.get(point.identity)
                 if row is None:
                     result = measure(point, networks[name])
@@ -59,7 +65,7 @@ def _suggested(plan: Plan, trial: optuna.Trial) -> AccelConfig:
         knob: trial.suggest_categorical("/".join(knob), values)
         for knob, values in plan.grid.items()
     }
-    return plan.configured(chosen)
+    return plan.configured(chosen, plan.bases[0])
 
 
 def _tell(study: optuna.Study, trial: optuna.Trial, row: Row, wanted: Search) -> None:
@@ -79,5 +85,7 @@ def check_search(plan: Plan) -> None:
             "a search chooses among values of knobs, and the plan's grid has none",
             help="add [grid] with lists of values",
         )
+    if len(plan.bases) > 1 or len(plan.samples) > 1:
+        raise CodesignError.of("a search chooses among knobs: it takes one preset and one number")
     if "accel" not in plan.targets:
         raise CodesignError.of("a search needs the target accel", found=f"{list(plan.targets)}")

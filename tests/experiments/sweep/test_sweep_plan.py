@@ -78,3 +78,19 @@ def test_all_mistakes_are_named_together() -> None:
 def test_text_that_is_no_toml_is_refused() -> None:
     with pytest.raises(CodesignError, match="is not TOML"):
         parse_plan("networks = [")
+
+
+def test_a_plan_has_presets_side_by_side_and_numbers_of_samples() -> None:
+    plan = parse_plan('networks = ["digits"]\npreset = ["base", "batch16"]\nsamples = [1, 16]')
+    found = [(each.samples, each.config.batch) for each in points(plan)]
+    assert found == [(1, 1), (1, 16), (16, 1), (16, 16)]
+    assert plan.size == len({each.identity for each in points(plan)}) == 4
+
+
+def test_what_a_plan_cannot_mean_is_named() -> None:
+    with pytest.raises(CodesignError) as caught:
+        parse_plan('networks = ["digits"]\nsamples = [0]\ntiling = "fast"\npreset = []')
+    text = str(caught.value)
+    assert "samples must be positive" in text
+    assert "tiling must be search or estimate" in text
+    assert "preset must be a name or names" in text
