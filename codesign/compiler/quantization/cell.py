@@ -4,27 +4,39 @@
 
 What enters as a state has the scale of the result that becomes it, so that the codes of one step
 are those of the next: nothing is converted in between.
+
+Gates share one table. With x = scale * q, the codes of tanh(x) in steps of 1/128 from 0 and those
+of sigmoid(2 * x) in steps of 1/256 from -128 are the same, since sigmoid(2 * x) is
+(1 + tanh(x)) / 2: all that a sigmoid or a tanh alone reads has one scale, or its double.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, final
+from types import MappingProxyType
+from typing import Final, TypeAlias, final
+
+import numpy as np
 
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.quantization.calibrate import Evaluator, Sample, calibrate, interpret
 from codesign.compiler.quantization.config import QuantizationConfig
-from codesign.compiler.quantization.forms import Floating
+from codesign.compiler.quantization.forms import Affine, Floating, Lookup, Sum
 from codesign.compiler.quantization.plan import Plan, make_plan
-from codesign.compiler.quantization.ranges import QuantParams
+from codesign.compiler.quantization.ranges import GREATEST_CODE, QuantParams
 from codesign.compiler.quantization.realize import Realizer
 from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Call, Expr, Function, OpRef, Tuple, Var
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType
-from codesign.ir.relay.visit import post_order
+from codesign.ir.relay.visit import post_order, use_counts
+
+_STEPS: Final[Mapping[str, tuple[int, QuantParams]]] = MappingProxyType(
+    {"tanh": (1, QuantParams(1 / 128, 0)), "sigmoid": (2, QuantParams(1 / 256, -128))}
+)
+"""What is shared: the factor of the argument's scale, and what the codes mean."""
 
 Tie: TypeAlias = tuple[str, int]
 """A parameter and the index of the result that becomes it."""
@@ -74,7 +86,9 @@ def quantize_cell(
         [(params[name], results[index]) for name, index in states],
     )
     _refuse_unread(main, calibration.params)
-    realizer = Realizer(plan, calibration.params, types, calibration.moments)
+    given = set(results)
+    scales = {**calibration.params, **_gates(plan, main, calibration.params, given)}
+    realizer = Realizer(plan, scales, types, calibration.moments)
     coded = tuple(_coded(param, types[param]) for param in main.params)
     realizer.codes.update(zip(main.params, coded, strict=True))
     for node in post_order(main.body):
@@ -85,9 +99,33 @@ def quantize_cell(
     body = Tuple(codes, main.body.span) if isinstance(main.body, Tuple) else codes[0]
     return IntegerCell(
         module.with_main(replace(main, params=coded, body=body, result_type=None)),
-        {param.name: calibration.params[param] for param in main.params},
-        tuple(calibration.params[result] for result in results),
+        {param.name: scales[param] for param in main.params},
+        tuple(scales[result] for result in results),
     )
+
+
+def _gates(
+    plan: Plan, main: Function, chosen: Mapping[Expr, QuantParams], given: set[Expr]
+) -> dict[Expr, QuantParams]:
+    """Return the scales of what gates read and give; what is `given` keeps its own."""
+    uses = use_counts(main.body)
+    found: dict[Expr, QuantParams] = {}
+    widths: list[float] = []
+    gates: list[tuple[Expr, int]] = []
+    for key, form in plan.forms.items():
+        if not isinstance(form, Lookup) or len(form.chain) > 1 or key in given:
+            continue
+        name, source = _operator(key), form.data
+        if name not in _STEPS:
+            continue
+        found[key] = _STEPS[name][1]
+        own = isinstance(plan.forms.get(source), Affine | Sum) and uses[source] == 1
+        if own and source not in given:
+            factor = _STEPS[name][0]
+            widths.append(max(-chosen[source].low, chosen[source].high) / factor)
+            gates.append((source, factor))
+    scale = float(np.float32(max(widths, default=1.0) / GREATEST_CODE))
+    return found | {source: QuantParams(factor * scale, 0) for source, factor in gates}
 
 
 def _coded(param: Var, type_: object) -> Var:
