@@ -41,27 +41,6 @@ def callees(module: Module, name: str) -> list[str]:
     ]
 
 
-def without_unreached(module: Module, entries: tuple[str, ...] = ("main",)) -> Module:
-    """Return the module with the functions that the entries reach; itself where that is all.
-
-    A module without one of the entries is a library: everything stays.
-    """
-    if not all(entry in module.functions for entry in entries):
-        return module
-    reached: set[str] = set()
-    pending = list(entries)
-    while pending:
-        name = pending.pop()
-        if name not in reached:
-            reached.add(name)
-            pending += callees(module, name)
-    if len(reached) == len(module.functions):
-        return module
-    return module.with_functions(
-        {name: each for name, each in module.functions.items() if name in reached}
-    )
-
-
 def recursive_functions(module: Module) -> set[str]:
     """Return the names of functions that call themselves, also through others.
 

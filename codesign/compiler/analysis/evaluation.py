@@ -138,13 +138,13 @@ class Evaluation:
         self.start[node] = len(self.events)
         if is_atom(node):
             return
-        for way, child in _ways(node):
+        for place, (way, child) in enumerate(_ways(node)):
             yield child
             if not is_atom(child):
                 use = Use(node, way, child)
                 self.events.append(use)
                 self.uses.setdefault(child, []).append(use)
-            if isinstance(node, Let) and child is node.value:
+            if isinstance(node, Let) and place == 0:
                 self.events.append(Bind(node))
 
     def _find_homes(self) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from codesign.compiler.analysis.call_order import callees, without_unreached
+from codesign.compiler.analysis.annotate import without_unreached
+from codesign.compiler.analysis.call_order import callees
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.gradient.first_order import first_order
 from codesign.compiler.gradient.higher_order import higher_order

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, final
 
-from codesign.compiler.analysis.call_order import without_unreached
+from codesign.compiler.analysis.annotate import without_unreached
 from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext

@@ -21,6 +21,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from codesign.compiler.analysis.annotate import with_parameter_types
+from codesign.compiler.analysis.boundaries import with_boundaries
 from codesign.compiler.analysis.effects import Effect, Effects
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext
@@ -69,7 +70,7 @@ class FoldConstant:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with such expressions replaced."""
-        typed = with_parameter_types(module)
+        typed = with_parameter_types(with_boundaries(module))
         effects, types = Effects(typed), _types_of_matches(typed)
         functions: dict[str, Function] = {}
         for name, function in typed.functions.items():

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from codesign.compiler.analysis.annotate import with_parameter_types
+from codesign.compiler.analysis.boundaries import with_boundaries
 from codesign.compiler.analysis.call_order import recursive_functions
 from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.analysis.infer_types import infer_types
@@ -64,7 +65,7 @@ class PartialEvaluate:
         """Return the module with what is known done; itself where that is nothing."""
         if not any(map(_is_worth_it, post_order(*map(_body, module.functions.values())))):
             return module
-        normal = to_a_normal(with_parameter_types(module))
+        normal = to_a_normal(with_parameter_types(with_boundaries(module)))
         types = infer_types(normal)
         recursive, plain = _recursive(normal), _plain(normal, types)
         limits = Limits(self.fuel, self.unroll, recursive, plain)

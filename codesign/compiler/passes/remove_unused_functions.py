@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from codesign.compiler.analysis.call_order import without_unreached
+from codesign.compiler.analysis.annotate import without_unreached
 from codesign.compiler.pass_manager import Form, PassContext
 from codesign.ir.relay.module import Module
 

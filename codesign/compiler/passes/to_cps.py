@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from codesign.compiler.analysis.call_order import without_unreached
+from codesign.compiler.analysis.annotate import without_unreached
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext
 from codesign.compiler.rewriting.a_normal import to_a_normal

@@ -17,10 +17,12 @@ Source: Relay's ToGraphNormalForm.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+from codesign.compiler.analysis.annotate import with_parameter_types
+from codesign.compiler.analysis.boundaries import boundary_variables
 from codesign.compiler.analysis.effects import Effect, Effects
 from codesign.compiler.pass_manager import Form, PassContext
 from codesign.ir.relay.expr import Constructor, Expr, Function, Let, Var
@@ -41,16 +43,18 @@ class ToGraphNormalForm:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module in graph normal form."""
-        while (graph := _once(module)) is not module:  # a let that goes may free others
-            module = graph
-        return module
+        typed = with_parameter_types(module)
+        boundaries, graph = boundary_variables(typed), typed
+        while (freed := _once(graph, boundaries)) is not graph:  # a let that goes may free others
+            graph = freed
+        return module if graph is typed else graph
 
 
-def _once(module: Module) -> Module:
+def _once(module: Module, boundaries: Collection[Var]) -> Module:
     effects = Effects(module)
     functions: dict[str, Function] = {}
     for name, function in module.functions.items():
-        rewritten = _rewrite(function, effects.of_all(function))
+        rewritten = _rewrite(function, effects.of_all(function), boundaries)
         assert isinstance(rewritten, Function), "a function stays one"
         functions[name] = rewritten
     if all(functions[name] is old for name, old in module.functions.items()):
@@ -58,11 +62,13 @@ def _once(module: Module) -> Module:
     return module.with_functions(functions)
 
 
-def _rewrite(function: Function, effects: Mapping[Expr, Effect]) -> Expr:
+def _rewrite(
+    function: Function, effects: Mapping[Expr, Effect], boundaries: Collection[Var]
+) -> Expr:
     escaping = _used_below(function)
 
     def bind(let: Let, value: Expr) -> Expr | None:
-        if not _is_known_without(let.var.annotation, value):
+        if let.var in boundaries or not _is_known_without(let.var.annotation, value):
             return None
         if isinstance(value, ATOMS):
             return value

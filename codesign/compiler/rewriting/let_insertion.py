@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, final
 
+from codesign.compiler.analysis.boundaries import boundary_variables
 from codesign.compiler.analysis.effects import Effects
 from codesign.compiler.analysis.evaluation import (
     ITSELF,
@@ -58,24 +59,29 @@ Choice: TypeAlias = Callable[[Evaluation], Collection[Expr]]
 def insert_lets(module: Module, is_done: Callable[[Evaluation], bool], choose: Choice) -> Module:
     """Return the module with every function rewritten that is not done yet."""
     separate = unshare_functions(module)
-    effects = Effects(separate)
+    effects, boundaries = Effects(separate), boundary_variables(separate)
     functions: dict[str, Function] = {}
     for name, function in separate.functions.items():
         evaluation = Evaluation.of(function, effects.of_all(function))
         functions[name] = (
-            function if is_done(evaluation) else bind_nodes(evaluation, choose(evaluation))
+            function
+            if is_done(evaluation)
+            else bind_nodes(evaluation, choose(evaluation), boundaries)
         )
     if all(functions[name] is old for name, old in module.functions.items()):
         return module
     return module.with_functions(functions)
 
 
-def bind_nodes(evaluation: Evaluation, bound: Collection[Expr]) -> Function:
+def bind_nodes(
+    evaluation: Evaluation, bound: Collection[Expr], boundaries: Collection[Var]
+) -> Function:
     """Return the function with these nodes let-bound; those that are delayed always are.
 
-    The value of a `let` stays that of its variable, whether chosen or not.
+    The value of a `let` stays that of its variable, whether chosen or not; but of variables of
+    `boundaries` other lengths are known than of their values.
     """
-    return _Writer(evaluation, bound).function()
+    return _Writer(evaluation, bound, boundaries).function()
 
 
 @final
@@ -95,13 +101,15 @@ class _Lines:
 
 @final
 class _Writer:
-    def __init__(self, evaluation: Evaluation, bound: Collection[Expr]) -> None:
+    def __init__(
+        self, evaluation: Evaluation, bound: Collection[Expr], boundaries: Collection[Var]
+    ) -> None:
         self._evaluation = evaluation
         self._bound = bound
         self._values: dict[Expr, Expr] = {}
         self._lines: dict[Block, _Lines] = {}
         self._force: dict[Expr, Var] = {}
-        self._let_values = _let_values(evaluation)
+        self._let_values = _let_values(evaluation, boundaries)
         self._pinned = _variables_of_kernels(evaluation)
         self._count = 0
 
@@ -229,12 +237,14 @@ def _variables_of_kernels(evaluation: Evaluation) -> set[Var]:
     return {var for each in kernels for var in free_variables(each)}
 
 
-def _let_values(evaluation: Evaluation) -> dict[Expr, Let]:
+def _let_values(evaluation: Evaluation, boundaries: Collection[Var]) -> dict[Expr, Let]:
     """Return the nodes that are bound by the `let` whose value they are, and nowhere before."""
     found: dict[Expr, Let] = {}
     for node, uses in evaluation.uses.items():
         first = uses[0]
         if not isinstance(first.user, Let) or first.way != ITSELF or first.user.value is not node:
+            continue
+        if first.user.var in boundaries and len(uses) > 1:
             continue
         if evaluation.home[node] is evaluation.place[first.user] and node not in evaluation.delayed:
             found[node] = first.user

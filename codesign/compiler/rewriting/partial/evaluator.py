@@ -9,15 +9,16 @@ not decided. What real cells hold is known until something unknown may write the
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never, final
 
+from codesign.compiler.analysis.boundaries import compares_lengths
 from codesign.compiler.analysis.effects import Effect, Effects
 from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.rewriting.partial.known import computed, matched, tuple_of
 from codesign.compiler.rewriting.partial.limits import Limits
 from codesign.compiler.rewriting.partial.residual import Atom, Residual, Steps
-from codesign.compiler.rewriting.partial.typing import Types, Typing, is_checked, substituted
+from codesign.compiler.rewriting.partial.typing import Types, Typing, substituted
 from codesign.compiler.rewriting.partial.values import (
     Block,
     KnownCell,
@@ -57,14 +58,20 @@ from codesign.ir.relay.expr import (
 )
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.rename import Names
-from codesign.ir.relay.type_algebra import (
-    map_lengths,
-    substitute_type,
-)
-from codesign.ir.relay.types import UNKNOWN, Type, TypeVar
+from codesign.ir.relay.types import Type, TypeVar
 from codesign.ir.relay.visit import free_variables
 
 Environment: TypeAlias = dict[Var, Partial]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    """A call, what its arguments are, and what type parameters mean where it stands."""
+
+    call: Call
+    args: tuple[Partial, ...]
+    types: Types
 
 
 @final
@@ -110,19 +117,17 @@ class Evaluator:
     def _eval(self, expr: Expr, env: Environment, types: Types, block: Block) -> Steps:
         while isinstance(expr, Let):
             value = yield self._value(expr.value, expr.var, env, types, block)
-            env[expr.var] = yield self._annotated(expr.var, value, types, block)
+            found = self._typing.of(expr.value, types)
+            env[expr.var] = yield self._annotated(expr.var, value, found, types, block)
             expr = expr.body
         return (yield self._value(expr, None, env, types, block))
 
-    def _annotated(self, var: Var, value: Partial, types: Types, block: Block) -> Steps:
-        """Return the value of a variable; one that is checked at run time is checked there."""
-        if var.annotation is None or not is_checked(var.annotation):
-            return value
-        atom = yield self._residual.atom(value, block)
-        loose = map_lengths(substitute_type(var.annotation, types), lambda _: UNKNOWN)
-        checked = Var(var.name, loose, var.span)
-        block.lines.append((checked, atom))
-        return of_atom(checked)
+    def _annotated(
+        self, var: Var, value: Partial, found: Type | None, types: Types, block: Block
+    ) -> Steps:
+        """Return the value, of a type, of a variable: at a boundary that of a new variable."""
+        wanted = substituted(var.annotation, types)
+        return (yield self._residual.as_type(wanted, var.name, value, found, block))
 
     def _value(
         self, expr: Expr, name: Var | None, env: Environment, types: Types, block: Block
@@ -201,14 +206,16 @@ class Evaluator:
                 if closure.itself is not None:
                     own = {**own, closure.itself: callee}
                 meaning = {**closure.types, **self._typing.meaning(closure.function, call, types)}
-                return (yield self._inlined(closure.function, args, own, meaning, block))
+                given = _Given(call, args, types)
+                return (yield self._inlined(closure.function, given, own, meaning, block))
             case _:
                 pass
         if isinstance(callee.atom, GlobalVar):
             function = self._module.functions[callee.atom.name]
-            if self._limits.allows(function, args):
+            if not compares_lengths(function) and self._limits.allows(function, args):
                 own_types = self._typing.meaning(function, call, types)
-                return (yield self._inlined(function, args, {}, own_types, block))
+                given = _Given(call, args, types)
+                return (yield self._inlined(function, given, {}, own_types, block))
         return (yield self._unknown_call(call, callee, args, block))
 
     def _operator(self, call: Call, args: tuple[Partial, ...], block: Block) -> Steps:
@@ -226,16 +233,20 @@ class Evaluator:
     def _inlined(
         self,
         function: Function,
-        args: tuple[Partial, ...],
+        given: _Given,
         own: Mapping[Var, Partial],
         types: Types,
         block: Block,
     ) -> Steps:
         env = dict(own)
-        for param, arg in zip(function.params, args, strict=True):
-            env[param] = yield self._annotated(param, arg, types, block)
-        with self._limits.running(function, args):
-            return (yield self._eval(function.body, env, types, block))
+        for param, arg, node in zip(function.params, given.args, given.call.args, strict=True):
+            found = self._typing.of(node, given.types)
+            env[param] = yield self._annotated(param, arg, found, types, block)
+        with self._limits.running(function, given.args):
+            result = yield self._eval(function.body, env, types, block)
+        wanted = self._typing.of(given.call, given.types)
+        found = self._typing.result(function, types)
+        return (yield self._residual.as_type(wanted, "result", result, found, block))
 
     def _unknown_call(
         self, call: Call, callee: Partial, args: tuple[Partial, ...], block: Block
@@ -266,8 +277,7 @@ class Evaluator:
         found = matched(node, value)
         if found is not None:
             clause, bound = found
-            for var, each in bound:
-                env[var] = yield self._annotated(var, each, types, block)
+            env.update(bound)
             return (yield self._eval(clause.body, env, types, block))
         bodies = tuple(clause.body for clause in node.clauses)
         yield from self._make_real(bodies, env, block)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, assert_never, final
 
+from codesign.compiler.analysis.boundaries import is_boundary
 from codesign.compiler.rewriting.partial.values import (
     Block,
     KnownCell,
@@ -82,6 +83,17 @@ class Residual:
         value.block = block
         assert value.atom is not None, "the value has been written down"
         return value.atom
+
+    def as_type(
+        self, wanted: Type | None, name: str, value: Partial, found: Type | None, block: Block
+    ) -> Steps:
+        """Return a value of the type `found` as one of the wanted type: a boundary is a `let`."""
+        if not is_boundary(wanted, found):
+            return value
+        atom: Expr = yield self.atom(value, block)
+        var = Var(name, wanted, atom.span)
+        block.lines.append((var, atom))
+        return of_atom(var)
 
     def real(self, cell: KnownCell, block: Block) -> Atom:
         """Give the residual program a cell, with what it holds now; return its variable."""

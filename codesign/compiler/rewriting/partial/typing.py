@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias, final
 
+from codesign.compiler.analysis.boundaries import without_names
 from codesign.ir.relay.expr import Call, Expr, Function
-from codesign.ir.relay.type_algebra import match_types, parts, substitute_type, type_leaves
-from codesign.ir.relay.types import UNKNOWN, FuncType, Hole, TensorType, Type, TypeVar
+from codesign.ir.relay.type_algebra import match_types, parts, substitute_type
+from codesign.ir.relay.types import FuncType, Hole, Type, TypeVar
 
 Types: TypeAlias = Mapping[TypeVar, Type]
 """What type parameters mean."""
@@ -28,7 +29,7 @@ class Typing:
         """Return the type of what a function gives."""
         signature = self._types[function]
         assert isinstance(signature, FuncType), "a function has a function's type"
-        return substitute_type(signature.result, types)
+        return without_names(substitute_type(signature.result, types))
 
     def meaning(self, function: Function, call: Call, types: Types) -> Types:
         """Return what the type parameters of a called function mean in a call."""
@@ -44,12 +45,8 @@ class Typing:
 
 
 def substituted(type_: Type | None, types: Types) -> Type | None:
-    """Return a type with type parameters as they are meant."""
-    return None if type_ is None else substitute_type(type_, types)
+    """Return a type with type parameters as they are meant, without names of lengths.
 
-
-def is_checked(annotation: Type) -> bool:
-    """Return whether the interpreter checks a length that an annotation leaves open."""
-    return any(
-        isinstance(leaf, TensorType) and UNKNOWN in leaf.shape for leaf in type_leaves(annotation)
-    )
+    What is written down may come to lie in another function, where a name means nothing.
+    """
+    return None if type_ is None else without_names(substitute_type(type_, types))
