@@ -10,16 +10,18 @@ right factor is gathered from the image, padding being a condition of the gather
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Final, TypeAlias, final
 
 from codesign.compiler.backends.gpu.device import DeviceModel
 from codesign.compiler.backends.gpu.elementwise import places
+from codesign.dtypes import DType
 from codesign.ir.simt.kernel import Barrier, Conditions, Serial, SimtKernel, Statement, Store, When
 from codesign.ir.tensor.compute import (
     Apply,
+    Convert,
     Expr,
     Fn,
     Guarded,
@@ -28,6 +30,7 @@ from codesign.ir.tensor.compute import (
     Reduce,
     Reduction,
     apply,
+    convert,
 )
 from codesign.ir.tensor.index import Axis, Index, at, unflatten
 from codesign.ir.tensor.kernel import Stage
@@ -80,6 +83,26 @@ class Product:
     batch: tuple[Axis, ...]
 
     @property
+    def dtype(self) -> DType:
+        """The type of the sums."""
+        return self.left.dtype
+
+    def with_sum(self, axes: Mapping[Axis, Index], total: Expr) -> Store:
+        """Return the store of a result at a place, given its sum."""
+        chosen = Substitution(axes, {self.reduce: convert(total, self.reduce.dtype)})
+        place = tuple(map(chosen.index, self.stage.index))
+        return Store(self.stage.target, place, chosen.expr(self.stage.body))
+
+    def axes_at(self, batch: Index, m: Index, n: Index) -> dict[Axis, Index]:
+        """Return what the result's axes are at a place of its three groups."""
+        return {
+            **{axis: Index() for axis in self.stage.axes},
+            **places(self.batch, batch),
+            **places(self.m, m),
+            **places(self.n, n),
+        }
+
+    @property
     def sizes(self) -> tuple[int, int, int, int]:
         """Extents of batch, m, n and k."""
         groups = (self.batch, self.m, self.n, self.reduce.axes)
@@ -88,10 +111,17 @@ class Product:
 
 
 def product_in(stage: Stage, reduce: Reduce) -> Product | None:
-    """Return a stage as a sum of products; None where it is none or has too little to share."""
+    """Return a stage as a sum of products; None where it is none or has too little to share.
+
+    Long sums of float32 that are written as such of float64 are taken in float32: tiles and warps
+    make many short sums of them.
+    """
     if reduce.kind is not Reduction.SUM or reduce.initial.value != 0:
         return None
-    match reduce.body:
+    body = reduce.body
+    if isinstance(body, Convert) and body.value.dtype is DType.FLOAT32:
+        body = body.value
+    match body:
         case Apply(Fn.MULTIPLY, (left, right), _):
             conditions: Conditions = ()
         case Guarded(conditions, Apply(Fn.MULTIPLY, (left, right), _), Literal(0)):
@@ -134,8 +164,8 @@ def tile_for(product: Product, device: DeviceModel) -> Tile:
 
 
 def _fits(tile: Tile, product: Product, device: DeviceModel) -> bool:
-    size = tile.k * (tile.m + tile.n + 2 * _PAD) * product.reduce.dtype.size_bytes
-    registers = (tile.rows + 1) * (tile.columns + 1) * (product.reduce.dtype.size_bytes // 4 or 1)
+    size = tile.k * (tile.m + tile.n + 2 * _PAD) * product.dtype.size_bytes
+    registers = (tile.rows + 1) * (tile.columns + 1) * (product.dtype.size_bytes // 4 or 1)
     return (
         size <= device.shared_bytes
         and tile.threads <= device.threads_per_block
@@ -168,7 +198,7 @@ class _Writer:
         self.first_m, self.first_n = row * tile.m, column * tile.n
         own = unflatten(at(self.thread), (tile.m // tile.rows, tile.n // tile.columns))
         self.own_m, self.own_n = own[0] * tile.rows, own[1] * tile.columns
-        dtype = product.reduce.dtype
+        dtype = product.dtype
         self.left = Buffer("left", (tile.k, tile.m + _PAD), dtype)
         self.right = Buffer("right", (tile.k, tile.n + _PAD), dtype)
         self.rows = Buffer("rows", (tile.rows,), dtype)
@@ -182,7 +212,9 @@ class _Writer:
             self.block,
             self.thread,
             (
-                self._for_own(lambda i, j: Store(self.sums, (i, j), self.product.reduce.initial)),
+                self._for_own(
+                    lambda i, j: Store(self.sums, (i, j), Literal(0, self.product.dtype))
+                ),
                 Serial(
                     slices,
                     (
@@ -212,7 +244,7 @@ class _Writer:
         first = self.first_m if is_left else self.first_n
         turn = Axis("turn", -(-extent * tile.k // tile.threads))
         position = at(turn) * tile.threads + at(self.thread)
-        if _runs_along(factor, product.reduce.axes):
+        if runs_along(factor, product.reduce.axes):
             place, depth = unflatten(position, (extent, tile.k))
         else:
             depth, place = unflatten(position, (tile.k, extent))
@@ -223,9 +255,9 @@ class _Writer:
             **places(product.reduce.axes, k),
         }
         element = Substitution(axes, {}).expr(factor)
-        limits = _limits((whole, prod(axis.extent for axis in outer)), (k, product.sizes[3]))
-        if limits:
-            element = Guarded(limits, element, Literal(0, element.dtype))
+        inside = limits((whole, prod(axis.extent for axis in outer)), (k, product.sizes[3]))
+        if inside:
+            element = Guarded(inside, element, Literal(0, element.dtype))
         store: Statement = Store(target, (depth, place), element)
         if extent * tile.k % tile.threads:
             store = When(((position, 0, extent * tile.k),), (store,))
@@ -255,26 +287,18 @@ class _Writer:
     def _result(self, i: Index, j: Index) -> Statement:
         product = self.product
         m, n = self.first_m + self.own_m + i, self.first_n + self.own_n + j
-        axes = {
-            **{axis: Index() for axis in product.stage.axes},
-            **places(product.batch, self.batch),
-            **places(product.m, m),
-            **places(product.n, n),
-        }
-        chosen = Substitution(axes, {product.reduce: Load(self.sums, (i, j))})
-        place = tuple(map(chosen.index, product.stage.index))
-        store = Store(product.stage.target, place, chosen.expr(product.stage.body))
+        store = product.with_sum(product.axes_at(self.batch, m, n), Load(self.sums, (i, j)))
         _, whole_m, whole_n, _ = product.sizes
-        limits = _limits((m, whole_m), (n, whole_n))
-        return When(limits, (store,)) if limits else store
+        inside = limits((m, whole_m), (n, whole_n))
+        return When(inside, (store,)) if inside else store
 
 
-def _limits(*pairs: tuple[Index, int]) -> Conditions:
+def limits(*pairs: tuple[Index, int]) -> Conditions:
     """Return the conditions `index < extent` that do not hold anyway."""
     return tuple((index, 0, extent) for index, extent in pairs if index.bounds()[1] >= extent)
 
 
-def _runs_along(factor: Expr, axes: Iterable[Axis]) -> bool:
+def runs_along(factor: Expr, axes: Iterable[Axis]) -> bool:
     """Whether the factor's innermost step in memory is along one of the axes."""
     steps = {
         axis: step

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, final
 
 from codesign.diagnostics import CodesignError
+from codesign.ir.simt.matrix import Mma
 
 _KIB: Final = 1024
 
@@ -20,7 +21,9 @@ _KIB: Final = 1024
 class DeviceModel:
     """Limits of one kind of device; `architecture` is LLVM's name for its instruction set.
 
-    `shared_bytes` is what a block gets without asking the driver for more.
+    `shared_bytes` is what a block gets without asking the driver for more, `shared_limit_bytes`
+    what it gets at most. `float32` is how products of float32 are summed on tensor cores; None
+    leaves them to the other units.
     """
 
     architecture: str
@@ -28,21 +31,33 @@ class DeviceModel:
     threads_per_block: int = 1024
     threads_per_multiprocessor: int = 2048
     shared_bytes: int = 48 * _KIB
+    shared_limit_bytes: int = 99 * _KIB
     registers_per_thread: int = 255
     blocks: int = 2**31 - 1
+    float32: Mma | None = Mma.SPLIT
+
+    @property
+    def has_tensor_cores(self) -> bool:
+        """Whether there are asynchronous copies and the products of `Mma`: from sm_80 on."""
+        return int("".join(filter(str.isdigit, self.architecture))) >= 80
 
 
 DEVICES: Final[Mapping[str, DeviceModel]] = MappingProxyType(
     {
         model.architecture: model
         for model in (
-            DeviceModel(architecture="sm_70", multiprocessors=80),
-            DeviceModel(architecture="sm_75", multiprocessors=40, threads_per_multiprocessor=1024),
-            DeviceModel(architecture="sm_80", multiprocessors=108),
+            DeviceModel(architecture="sm_70", multiprocessors=80, shared_limit_bytes=96 * _KIB),
+            DeviceModel(
+                architecture="sm_75",
+                multiprocessors=40,
+                threads_per_multiprocessor=1024,
+                shared_limit_bytes=64 * _KIB,
+            ),
+            DeviceModel(architecture="sm_80", multiprocessors=108, shared_limit_bytes=163 * _KIB),
             DeviceModel(architecture="sm_86", multiprocessors=84, threads_per_multiprocessor=1536),
             DeviceModel(architecture="sm_89", multiprocessors=128, threads_per_multiprocessor=1536),
-            DeviceModel(architecture="sm_90", multiprocessors=132),
-            DeviceModel(architecture="sm_90a", multiprocessors=132),
+            DeviceModel(architecture="sm_90", multiprocessors=132, shared_limit_bytes=227 * _KIB),
+            DeviceModel(architecture="sm_90a", multiprocessors=132, shared_limit_bytes=227 * _KIB),
         )
     }
 )

@@ -10,6 +10,7 @@ from codesign.compiler.backends.gpu.device import DeviceModel
 from codesign.compiler.backends.gpu.elementwise import per_element
 from codesign.compiler.backends.gpu.program import GpuLaunch, GpuProgram
 from codesign.compiler.backends.gpu.reduction import per_block, wants_block
+from codesign.compiler.backends.gpu.tensor_core import matrix_product, on_tensor_cores
 from codesign.compiler.lower.anchors import ANCHORS
 from codesign.compiler.lower.context import operands_of
 from codesign.compiler.lower.graph import Graph, Step, Value
@@ -62,6 +63,9 @@ def schedule(stage: Stage, operands: tuple[Buffer, ...], device: DeviceModel) ->
         (reduce,) = reductions
         product = product_in(stage, reduce)
         if product is not None and prod(product.sizes[1:]) >= _SMALL_PRODUCT:
+            matrix = matrix_product(product, device)
+            if matrix is not None:
+                return on_tensor_cores(matrix, operands, device)
             return tiled(product, operands, device)
         if wants_block(stage, reduce, device):
             return per_block(stage, reduce, operands, device)

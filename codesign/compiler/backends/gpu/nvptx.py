@@ -21,7 +21,6 @@ from codesign.ir.tensor.layout import Buffer
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 _SHARED: Final = "addrspace(3)"
-_GLOBAL: Final = "addrspace(1)"
 _DYNAMIC: Final = "shared"
 _STATIC_BYTES: Final = 48 * 1024
 """What a kernel may name; beyond that, memory is asked for when it is launched."""
@@ -73,7 +72,7 @@ class _Nvptx:
 
     def define(self, kernel: SimtKernel, name: str) -> str:
         pointers = ", ".join(
-            f"ptr {_GLOBAL} noalias align 16 %g{number}" for number in range(len(kernel.operands))
+            f"ptr noalias align 16 %g{number}" for number in range(len(kernel.operands))
         )
         attributes = f'"nvvm.maxntid"="{kernel.thread.extent}" "nvvm.minctasm"="1" nounwind'
         return f"define ptx_kernel void @{name}({pointers}) {attributes}"
@@ -88,7 +87,7 @@ class _Nvptx:
         ]
 
     def operand(self, text: FunctionText, number: int) -> str:
-        return text.op(f"addrspacecast ptr {_GLOBAL} %g{number} to ptr")
+        return f"%g{number}"
 
     def shared(self, text: FunctionText, kernel: SimtKernel, name: str, buffer: Buffer) -> str:
         if dynamic_bytes(kernel):
