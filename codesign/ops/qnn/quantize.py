@@ -33,7 +33,7 @@ class QuantizeAttrs(Attrs):
     dtype: DType = DType.INT8
 
 
-_NARROW: Final = frozenset({DType.INT8, DType.UINT8, DType.INT16})
+_NARROW: Final = frozenset({DType.INT8, DType.UINT8, DType.INT16, DType.UINT16})
 _FLOAT: Final = frozenset({DType.FLOAT32})
 
 

@@ -7,6 +7,7 @@ from typing import Final, final
 
 import numpy as np
 
+from codesign.compiler.frontend.onnx.codes import Codes
 from codesign.diagnostics import InternalError, Span
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef, Project, Tuple
@@ -24,6 +25,8 @@ class Builder:
     def __init__(self) -> None:
         self._types: dict[Expr, Type] = {}
         self.span: Span | None = None
+        self.codes: dict[Expr, Codes] = {}
+        """What floating-point values were made of that a graph dequantizes."""
 
     def declare(self, expr: Expr, type_: Type) -> None:
         """Record the type of an expression that was made elsewhere, as a parameter is."""

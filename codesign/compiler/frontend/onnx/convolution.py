@@ -24,16 +24,22 @@ def conv(node: Node, builder: Builder) -> Expr:
     rank = spatial_rank(node, builder)
     data = as_image(builder, node.input(0))
     weight = as_image(builder, node.input(1))
+    attrs = convolution_attrs(node, builder, data, weight)
+    return _finish(node, builder, builder.call("nn.conv2d", data, weight, attrs=attrs), rank)
+
+
+def convolution_attrs(node: Node, builder: Builder, data: Expr, weight: Expr) -> Conv2DAttrs:
+    """Return the window of a convolution of an image, or of a signal made an image."""
+    rank = spatial_rank(node, builder)
     kernel = _kernel(node, builder, weight, rank)
     strides, dilation = pair(node, "strides", rank), pair(node, "dilations", rank)
     _, _, height, width = builder.shape_of(data)
-    attrs = Conv2DAttrs(
+    return Conv2DAttrs(
         strides=strides,
         padding=window_pads(node, rank, (height, width), kernel, strides, dilation),
         dilation=dilation,
         groups=node.integer("group", 1),
     )
-    return _finish(node, builder, builder.call("nn.conv2d", data, weight, attrs=attrs), rank)
 
 
 def conv_transpose(node: Node, builder: Builder) -> Expr:

@@ -12,7 +12,7 @@ from codesign.compiler.frontend.onnx.attributes import attribute_values, has_gra
 from codesign.compiler.frontend.onnx.builder import Builder
 from codesign.compiler.frontend.onnx.errors import MalformedNode, UnsupportedNode, malformed
 from codesign.compiler.frontend.onnx.node import Node
-from codesign.compiler.frontend.onnx.table import IMPORTERS
+from codesign.compiler.frontend.onnx.table import DOMAINS
 from codesign.compiler.frontend.onnx.tensors import tensor_array
 from codesign.diagnostics import CodesignError, Diagnostic, OnnxNode
 from codesign.ir.relay.expr import Expr, Function, Tuple, Var
@@ -60,12 +60,14 @@ def _static_problem(proto: onnx.NodeProto, opset: int, path: Path) -> Diagnostic
     def lacking(reason: str) -> Diagnostic:
         return UnsupportedNode(operator=proto.op_type, opset=opset, reason=reason, span=span)
 
-    if proto.domain not in _STANDARD_DOMAINS:
+    if proto.domain not in DOMAINS:
         return lacking(f"domain {proto.domain!r} is unknown here")
-    if proto.op_type not in IMPORTERS:
+    if proto.op_type not in DOMAINS[proto.domain]:
         return lacking("no importer for this operator")
     if has_graph(proto):
         return lacking("it holds a graph of its own")
+    if proto.domain not in _STANDARD_DOMAINS:
+        return None
     try:
         schema = onnx.defs.get_schema(proto.op_type, opset, "")
     except onnx.defs.SchemaError:
@@ -161,7 +163,7 @@ class _Conversion:
             span=span,
         )
         self._builder.span = span
-        made = IMPORTERS[proto.op_type](node, self._builder)
+        made = DOMAINS[proto.domain][proto.op_type](node, self._builder)
         results = made if isinstance(made, tuple) else (made,)
         return dict(zip(proto.output, results, strict=False))
 

@@ -48,5 +48,10 @@ def matmul(node: Node, builder: Builder) -> Expr:
 def _transposed(builder: Builder, weight: Expr) -> Expr:
     """Swap the axes of a matrix; a constant is swapped now, whatever its size."""
     if isinstance(weight, Constant):
-        return builder.constant(weight.value.T.copy())
+        swapped = builder.constant(weight.value.T.copy())
+        source = builder.codes.get(weight)
+        if source is not None:
+            axis = None if source.axis is None else 1 - source.axis
+            builder.codes[swapped] = source.moved(_transposed(builder, source.codes), axis)
+        return swapped
     return builder.call("transpose", weight, attrs=_SWAP)

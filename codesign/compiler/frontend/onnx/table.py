@@ -23,6 +23,7 @@ from codesign.compiler.frontend.onnx import (
 from codesign.compiler.frontend.onnx.arithmetic import renamed, variadic
 from codesign.compiler.frontend.onnx.builder import Builder
 from codesign.compiler.frontend.onnx.node import Node
+from codesign.compiler.frontend.onnx.quantized import contrib, linear_scale, qlinear
 from codesign.compiler.frontend.onnx.reductions import reduction
 from codesign.ir.relay.expr import Expr
 
@@ -43,10 +44,13 @@ IMPORTERS: Final[Mapping[str, Importer]] = MappingProxyType(
         "Constant": constants.constant,
         "ConstantOfShape": constants.constant_of_shape,
         "Conv": convolution.conv,
+        "ConvInteger": qlinear.conv_integer,
         "ConvTranspose": convolution.conv_transpose,
         "DepthToSpace": reshaping.depth_to_space,
+        "DequantizeLinear": linear_scale.dequantize_linear,
         "Div": renamed("divide", 2),
         "Dropout": arithmetic.dropout,
+        "DynamicQuantizeLinear": linear_scale.dynamic_quantize_linear,
         "Elu": activations.elu,
         "Equal": renamed("equal", 2),
         "Erf": renamed("erf", 1),
@@ -74,6 +78,7 @@ IMPORTERS: Final[Mapping[str, Importer]] = MappingProxyType(
         "Log": renamed("log", 1),
         "LogSoftmax": normalization.log_softmax,
         "MatMul": linear.matmul,
+        "MatMulInteger": qlinear.matmul_integer,
         "Max": variadic("maximum"),
         "MaxPool": pooling.max_pool,
         "Mean": arithmetic.mean,
@@ -85,6 +90,9 @@ IMPORTERS: Final[Mapping[str, Importer]] = MappingProxyType(
         "PRelu": activations.prelu,
         "Pad": slicing.pad,
         "Pow": arithmetic.power,
+        "QLinearConv": qlinear.qlinear_conv,
+        "QLinearMatMul": qlinear.qlinear_matmul,
+        "QuantizeLinear": linear_scale.quantize_linear,
         "Range": constants.range_,
         "Reciprocal": arithmetic.reciprocal,
         "ReduceL2": reductions.reduce_l2,
@@ -116,3 +124,27 @@ IMPORTERS: Final[Mapping[str, Importer]] = MappingProxyType(
         "Where": renamed("where", 3),
     }
 )
+"""Importers of the standard domain."""
+
+MICROSOFT: Final[Mapping[str, Importer]] = MappingProxyType(
+    {
+        "DequantizeLinear": linear_scale.dequantize_linear,
+        "MatMulIntegerToFloat": qlinear.matmul_integer_to_float,
+        "QGemm": qlinear.qgemm,
+        "QLinearAdd": contrib.binary("add"),
+        "QLinearAveragePool": contrib.average_pool,
+        "QLinearConcat": contrib.concat,
+        "QLinearConv": qlinear.qlinear_conv,
+        "QLinearGlobalAveragePool": contrib.global_average_pool,
+        "QLinearLeakyRelu": contrib.leaky_relu,
+        "QLinearMul": contrib.binary("multiply"),
+        "QLinearSigmoid": contrib.sigmoid,
+        "QuantizeLinear": linear_scale.quantize_linear,
+    }
+)
+"""Importers of com.microsoft: what onnxruntime writes when it quantizes a network."""
+
+DOMAINS: Final[Mapping[str, Mapping[str, Importer]]] = MappingProxyType(
+    {"": IMPORTERS, "ai.onnx": IMPORTERS, "com.microsoft": MICROSOFT}
+)
+"""Importers by domain."""

@@ -66,7 +66,11 @@ def as_image(builder: Builder, value: Expr) -> Expr:
     if len(shape) == 4:
         return value
     n, c, w = shape
-    return builder.call("reshape", value, attrs=ReshapeAttrs(shape=(n, c, 1, w)))
+    image = builder.call("reshape", value, attrs=ReshapeAttrs(shape=(n, c, 1, w)))
+    source = builder.codes.get(value)
+    if source is not None:
+        builder.codes[image] = source.moved(as_image(builder, source.codes), source.axis)
+    return image
 
 
 def as_signal(builder: Builder, value: Expr, rank: int) -> Expr:
