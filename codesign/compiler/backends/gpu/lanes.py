@@ -8,8 +8,8 @@ from typing import assert_never, final
 import numpy as np
 
 from codesign.compiler.backends.gpu.functions import FUNCTIONS, converted
+from codesign.compiler.backends.gpu.joins import JOINS
 from codesign.compiler.backends.gpu.memory_check import AccessLog, Fault
-from codesign.compiler.backends.gpu.reduction import JOINS
 from codesign.diagnostics import InternalError
 from codesign.dtypes import Array, DType
 from codesign.ir.simt.kernel import Conditions, SimtKernel

@@ -8,6 +8,7 @@ from typing import Final, final
 from codesign.compiler.backends.gpu.contraction import product_in, tiled
 from codesign.compiler.backends.gpu.device import DeviceModel
 from codesign.compiler.backends.gpu.elementwise import per_element
+from codesign.compiler.backends.gpu.flatten import flattened
 from codesign.compiler.backends.gpu.program import GpuLaunch, GpuProgram
 from codesign.compiler.backends.gpu.reduction import per_block, wants_block
 from codesign.compiler.backends.gpu.tensor_core import matrix_product, on_tensor_cores
@@ -58,6 +59,7 @@ def lower(graph: Graph, device: DeviceModel) -> GpuProgram:
 
 def schedule(stage: Stage, operands: tuple[Buffer, ...], device: DeviceModel) -> SimtKernel:
     """Return the kernel that suits a stage: by tiles, by blocks, or by single threads."""
+    stage, operands = flattened(stage, operands)
     reductions = [node for node in nodes(stage.body) if isinstance(node, Reduce)]
     if len(reductions) == 1:
         (reduce,) = reductions

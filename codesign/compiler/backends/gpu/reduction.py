@@ -1,7 +1,7 @@
 """One block to an element: long reductions of which there are few.
 
-Each thread joins every n-th term; then half of the threads join their neighbour's value, and half
-of these, until one is left. Sums of floats are so rounded otherwise than from left to right.
+Each thread joins every n-th term; then the lanes of a warp join theirs, and the warps. Sums of
+floats are so rounded otherwise than from left to right.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from typing import Final
 
 from codesign.compiler.backends.gpu.device import DeviceModel
 from codesign.compiler.backends.gpu.elementwise import places
+from codesign.compiler.backends.gpu.joins import (
+    EXCHANGED_BYTES,
+    JOINS,
+    tree,
+    within_block,
+)
 from codesign.ir.simt.kernel import Barrier, Serial, SimtKernel, Statement, Store, When
-from codesign.ir.tensor.compute import Expr, Fn, Guarded, Load, Reduce, Reduction, apply
+from codesign.ir.simt.matrix import WARP
+from codesign.ir.tensor.compute import Expr, Guarded, Load, Reduce, apply
 from codesign.ir.tensor.index import Axis, Index, at
 from codesign.ir.tensor.kernel import Stage
 from codesign.ir.tensor.layout import Buffer
 from codesign.ir.tensor.substitute import Substitution
 
-JOINS: Final = {
-    Reduction.SUM: Fn.ADD,
-    Reduction.PRODUCT: Fn.MULTIPLY,
-    Reduction.MAXIMUM: Fn.MAXIMUM,
-    Reduction.MINIMUM: Fn.MINIMUM,
-}
 _THREADS: Final = 128
 _TERMS: Final = 64
 """Terms from which on a block beats a thread."""
@@ -45,23 +46,24 @@ def per_block(
     threads = min(_THREADS, device.threads_per_block)
     block = Axis("block", prod(axis.extent for axis in stage.axes))
     thread = Axis("thread", threads)
-    partial = Buffer("partial", (threads,), reduce.dtype)
     total = Buffer("total", (1,), reduce.dtype)
     outer = places(stage.axes, at(block))
-    return SimtKernel(
-        operands,
-        block,
-        thread,
-        (
-            *_own_terms(reduce, outer, thread, total, terms),
-            Store(partial, (at(thread),), Load(total, (Index(),))),
-            Barrier(),
-            *_tree(reduce.kind, partial, thread),
-            When(((at(thread), 0, 1),), (_result(stage, reduce, outer, partial),)),
-        ),
-        shared=(partial,),
-        registers=(total,),
-    )
+    own = _own_terms(reduce, outer, thread, total, terms)
+    is_first = ((at(thread), 0, 1),)
+    if reduce.dtype.size_bytes == EXCHANGED_BYTES:
+        other = Buffer("other", (1,), reduce.dtype)
+        partial = Buffer("partial", (threads // WARP,), reduce.dtype)
+        joined = within_block(reduce.kind, total, other, partial, thread)
+        last = When(is_first, (_result(stage, reduce, outer, total),))
+        registers: tuple[Buffer, ...] = (total, other)
+    else:
+        partial = Buffer("partial", (threads,), reduce.dtype)
+        store = Store(partial, (at(thread),), Load(total, (Index(),)))
+        joined = (store, Barrier(), *tree(reduce.kind, partial, thread))
+        last = When(is_first, (_result(stage, reduce, outer, partial),))
+        registers = (total,)
+    body = (*own, *joined, last)
+    return SimtKernel(operands, block, thread, body, shared=(partial,), registers=registers)
 
 
 def _own_terms(
@@ -78,20 +80,6 @@ def _own_terms(
         Store(total, here, reduce.initial),
         Serial(turn, (Store(total, here, joined),)),
     )
-
-
-def _tree(kind: Reduction, partial: Buffer, thread: Axis) -> tuple[Statement, ...]:
-    statements: list[Statement] = []
-    left = thread.extent
-    while left > 1:
-        half = -(-left // 2)
-        joined = apply(
-            JOINS[kind], Load(partial, (at(thread),)), Load(partial, (at(thread) + half,))
-        )
-        step = Store(partial, (at(thread),), joined)
-        statements += [When(((at(thread), 0, left - half),), (step,)), Barrier()]
-        left = half
-    return tuple(statements)
 
 
 def _result(stage: Stage, reduce: Reduce, outer: dict[Axis, Index], partial: Buffer) -> Store:
