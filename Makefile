@@ -3,7 +3,7 @@ VENV   ?= .venv
 PYTHON := $(VENV)/bin/python
 BOOTSTRAP_PYTHON ?= python3
 PRESET ?= base
-BOARD_PRESET ?= edge
+BOARD_PRESET ?= tiny
 MODEL  ?= digits
 TARGET ?= accel
 SIM    ?= cycle
@@ -70,10 +70,10 @@ verilog: setup  ## PRESET=edge: build/rtl/edge/accelerator.v
 simulator: setup  ## PRESET=edge: the Verilated design as a library
 	$(PYTHON) -m codesign.cli.main rtl --preset $(PRESET) --out build/rtl/$(PRESET) --simulator
 
-bitstream: setup  ## BOARD_PRESET=edge: build/board/ulx3s.bit for an ULX3S-85F (installs nextpnr, 170 MB)
+bitstream: setup  ## BOARD_PRESET=tiny: build/board/ulx3s.bit for an ULX3S-85F (installs nextpnr, 170 MB)
 	$(PYTHON) -m pip install --quiet -e '.[fpga]' && $(PYTHON) -m hardware.boards.ulx3s --preset $(BOARD_PRESET)
 
-board: setup  ## BOARD_PRESET=edge: simulates the board, prints its serial port
+board: setup  ## BOARD_PRESET=tiny: simulates the board, prints its serial port
 	$(PYTHON) -m hardware.boards.simulate --preset $(BOARD_PRESET)
 
 sweep: setup  ## PLAN=experiments/sweep/example.toml: a sweep's table and report in build/sweep

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
 from codesign.accel.config import AccelConfig
-from codesign.accel.presets import EDGE, TINY
+from codesign.accel.presets import EDGE, TINY, preset
 from codesign.accel.resources import Family, estimate
 from codesign.diagnostics import CodesignError
 from experiments.road.build import compile_accel, quantize_subject
@@ -18,8 +20,9 @@ from experiments.road.devices import simulator_cache
 from experiments.road.subject import subject
 from experiments.rows.measurement import CONSOLE, Measurement
 from hardware.boards import ulx3s
+from hardware.boards.board import DEFAULT_PRESET
 from hardware.boards.simulate import BoardSimulation, build_board_simulator, simulated_plan
-from hardware.synthesize import BUILD, Target, synthesize_accelerator
+from hardware.synthesize import Target, synthesize_accelerator
 from host_runtime.device import open_device
 from host_runtime.serial_device import SerialDevice
 from host_runtime.serial_link import SerialLink, open_line
@@ -51,8 +54,8 @@ ESTIMATED: Final[Mapping[str, AccelConfig]] = MappingProxyType(
 
 
 def accel_bitstream() -> Measurement:
-    """Return the frequency that place and route promises for the ULX3S with preset edge."""
-    made = ulx3s.build(ulx3s.plan(EDGE), ulx3s.OUT, CONSOLE.print)
+    """Return the frequency that place and route promises for the ULX3S."""
+    made = ulx3s.build(ulx3s.plan(preset(DEFAULT_PRESET)), ulx3s.OUT, CONSOLE.print)
     CONSOLE.print(f"{made.path}: {made.needed}, memory {made.plan.memory_bytes:,} bytes")
     return Measurement(value=made.fmax_mhz, unit="MHz", digits=1)
 
@@ -62,17 +65,19 @@ def accel_board() -> Measurement:
 
     Every layer's result and every output of every sample, against the functional simulator.
     """
-    plan = simulated_plan(EDGE)
+    config = preset(DEFAULT_PRESET)
+    plan = simulated_plan(config)
     library = build_board_simulator(plan, simulator_cache(), CONSOLE.print)
     judged = subject("digits", samples=BOARD_SAMPLES)
-    executable = compile_accel(judged, quantize_subject(judged, CONSOLE.print), EDGE, CONSOLE.print)
-    reference = Session(executable, open_device("functional", EDGE))
+    quantized = quantize_subject(judged, CONSOLE.print)
+    executable = compile_accel(judged, quantized, config, CONSOLE.print)
+    reference = Session(executable, open_device("functional", config))
     total = 0
     with (
         BoardSimulation(plan, library) as board,
         SerialLink(open_line(board.port, reply_seconds=SIMULATED_REPLY_SECONDS)) as link,
     ):
-        session = Session(executable, SerialDevice(EDGE, link))
+        session = Session(executable, SerialDevice(config, link))
         for index, sample in enumerate(judged.evaluation):
             trace = session.trace(sample)
             found = _differences(trace, reference.trace(sample))
@@ -100,7 +105,9 @@ def accel_estimate() -> Measurement:
     """
     worst = 0.0
     for name, config in ESTIMATED.items():
-        found = synthesize_accelerator(config, Target.ECP5, BUILD, CONSOLE.print).needed
+        with tempfile.TemporaryDirectory(prefix="codesign-synthesis-") as folder:
+            made = synthesize_accelerator(config, Target.ECP5, Path(folder), CONSOLE.print)
+        found = made.needed
         expected = estimate(config, Family.ECP5)
         CONSOLE.print(f"{name}: synthesis {found}, estimate {expected}")
         if (found.dsp, found.block_ram) != (expected.dsp, expected.block_ram):

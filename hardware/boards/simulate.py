@@ -28,7 +28,7 @@ import hardware
 from codesign.accel.config import AccelConfig
 from codesign.accel.presets import PRESETS, preset
 from codesign.diagnostics import CodesignError
-from hardware.boards.board import LEAST_DIVISOR, BoardPlan, memory_left, write_board
+from hardware.boards.board import DEFAULT_PRESET, LEAST_DIVISOR, BoardPlan, memory_left, write_board
 from hardware.synthesize import to_stderr
 from hardware.verilate import LIBRARY, Progress, build_library, find_tools
 
@@ -189,7 +189,7 @@ def _load(path: Path, plan: BoardPlan) -> ctypes.CDLL:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `python -m hardware.boards.simulate`: print the port, simulate until interrupted."""
     parser = argparse.ArgumentParser(prog="python -m hardware.boards.simulate", description=__doc__)
-    parser.add_argument("--preset", choices=sorted(PRESETS), default="edge")
+    parser.add_argument("--preset", choices=sorted(PRESETS), default=DEFAULT_PRESET)
     options = parser.parse_args(arguments)
     cache = Path(platformdirs.user_cache_dir("codesign")) / "simulators"
     try:

@@ -26,7 +26,13 @@ from codesign.accel.config import AccelConfig
 from codesign.accel.presets import PRESETS, preset
 from codesign.accel.resources import PARTS, Resources
 from codesign.diagnostics import CodesignError
-from hardware.boards.board import BOARD_NAME, BoardPlan, memory_left, write_board
+from hardware.boards.board import (
+    BOARD_NAME,
+    DEFAULT_PRESET,
+    BoardPlan,
+    memory_left,
+    write_board,
+)
 from hardware.synthesize import (
     BUILD,
     Progress,
@@ -249,7 +255,7 @@ def _require_nextpnr() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `python -m hardware.boards.ulx3s`."""
     parser = argparse.ArgumentParser(prog="python -m hardware.boards.ulx3s", description=__doc__)
-    parser.add_argument("--preset", choices=sorted(PRESETS), default="edge")
+    parser.add_argument("--preset", choices=sorted(PRESETS), default=DEFAULT_PRESET)
     parser.add_argument("--clock-mhz", type=int, default=CLOCK_HZ // 1_000_000)
     parser.add_argument("--seed", type=int, default=1, help="of place and route")
     parser.add_argument("--out", type=Path, default=OUT)
