@@ -8,7 +8,7 @@ from typing import Final, final
 
 from codesign.dtypes import DType
 from codesign.ir.simt.kernel import Conditions
-from codesign.ir.tensor.compute import Convert, Expr, Guarded, Literal, Load
+from codesign.ir.tensor.compute import Apply, Convert, Expr, Fn, Guarded, Literal, Load
 from codesign.ir.tensor.index import Axis, Index
 from codesign.ir.tensor.layout import Buffer
 from codesign.ir.tensor.substitute import Substitution
@@ -25,6 +25,8 @@ def narrowed(expr: Expr, dtype: DType) -> Expr | None:
     match expr:
         case Convert(value, _) if value.dtype is dtype:
             return value
+        case Apply(Fn.SUBTRACT, (value, Literal(0)), _):
+            return narrowed(value, dtype)
         case Guarded(conditions, body, Literal(0)):
             inner = narrowed(body, dtype)
             return None if inner is None else Guarded(conditions, inner, Literal(0, dtype))

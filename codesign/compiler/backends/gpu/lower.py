@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import Final, final
+
+import numpy as np
 
 from codesign.compiler.backends.gpu.contraction import product_in, tiled
 from codesign.compiler.backends.gpu.device import DeviceModel
 from codesign.compiler.backends.gpu.elementwise import per_element
 from codesign.compiler.backends.gpu.flatten import flattened
+from codesign.compiler.backends.gpu.prepare import PRODUCTS, is_widening, prepared
 from codesign.compiler.backends.gpu.program import GpuLaunch, GpuProgram
 from codesign.compiler.backends.gpu.reduction import per_block, wants_block
 from codesign.compiler.backends.gpu.tensor_core import matrix_product, on_tensor_cores
 from codesign.compiler.lower.anchors import ANCHORS
 from codesign.compiler.lower.context import operands_of
 from codesign.compiler.lower.graph import Graph, Step, Value
-from codesign.compiler.lower.group import Group, fuse
+from codesign.compiler.lower.group import FUSIBLE, Group, fuse
 from codesign.compiler.lower.legalize import legalize
 from codesign.compiler.lower.placement import domain
 from codesign.compiler.lower.program import Home, Place
@@ -26,9 +30,19 @@ from codesign.ir.simt.kernel import SimtKernel
 from codesign.ir.tensor.compute import Load, Reduce
 from codesign.ir.tensor.index import Index
 from codesign.ir.tensor.kernel import Stage
-from codesign.ir.tensor.layout import PLAIN, Buffer
+from codesign.ir.tensor.layout import PLAIN, Buffer, Layout
 from codesign.ir.tensor.walk import nodes
 from codesign.ops.axis import AxisAttrs
+
+_CONVOLUTIONS: Final = frozenset({"nn.conv2d", "qnn.conv2d"})
+_KEEPING: Final = FUSIBLE | {
+    *("nn.max_pool2d", "cpu.avg_pool2d", "nn.pad", "concatenate"),
+    *("qnn.max_pool2d", "qnn.sum_pool2d", "cpu.resize_nearest", "cpu.resize_linear"),
+}
+"""Operators whose result may lie as their operand does."""
+
+_MOVED_WHOLE: Final = frozenset({"reshape", "concatenate"})
+"""Operators that move tensors and do not look at elements."""
 
 _SMALL_PRODUCT: Final = 256
 """Products of m x n x k below which a thread to an element does as well as a tile."""
@@ -40,6 +54,8 @@ def lower(graph: Graph, device: DeviceModel) -> GpuProgram:
     Raises CodesignError for every operator that has no lowering, all together.
     """
     legal = legalize(graph)
+    if device.has_tensor_cores:
+        legal = prepared(legal)
     checked = tuple(check.value for check in legal.checks)
     legal = Graph(legal.inputs, legal.steps, (*legal.outputs, *checked), legal.checks)
     missing = [
@@ -79,58 +95,140 @@ class _Lowering:
     def __init__(self, graph: Graph, device: DeviceModel) -> None:
         self.graph = graph
         self.device = device
-        self.places: dict[Value, Place] = {}
+        self.stored: dict[Value, dict[Layout, Place]] = {}
         self.outputs: dict[Value, Place] = {}
         self.launches: list[GpuLaunch] = []
+        self.views = {
+            step.result: step
+            for step in graph.steps
+            if is_widening(step) or step.operator == "transpose"
+        }
 
     def run(self) -> tuple[GpuLaunch, ...]:
         for number, value in enumerate(self.graph.inputs):
-            self.places[value] = Place(Home.INPUT, _size(value), number)
+            self._declare(value, Place(Home.INPUT, _size(value), number))
         homes = [
             Place(Home.OUTPUT, _size(value), number)
             for number, value in enumerate(self.graph.outputs)
         ]
         for value, home in zip(self.graph.outputs, homes, strict=True):
             self.outputs.setdefault(value, home)
-        for group in fuse(self.graph, ANCHORS):
+        for group in groups_of(self.graph):
             self._group(group)
         for value, home in zip(self.graph.outputs, homes, strict=True):
-            if self._place(value) is not home and prod(value.shape) > 0:
-                self._copy(value, home)
+            if self._plain(value) is not home and prod(value.shape) > 0:
+                self._move(value, PLAIN, home, PLAIN, "copy")
         return tuple(self.launches)
 
     def _group(self, group: Group) -> None:
         anchor = group.anchor
         if anchor.operator == "reshape":
-            self.places[anchor.result] = self._place(anchor.inputs[0])
+            self._declare(anchor.result, self._plain(anchor.inputs[0]))
         elif anchor.operator == "concatenate":
             self._concatenate(anchor)
-        else:
+        elif not self._is_left_to_readers(group):
             self._stage(group)
 
-    def _place(self, value: Value) -> Place:
-        if value not in self.places:
-            assert value.constant is not None, "what is no constant has been computed"
-            self.places[value] = Place(Home.CONSTANTS, _size(value), array=value.constant)
-        return self.places[value]
+    def _is_left_to_readers(self, group: Group) -> bool:
+        """Whether a group only widens or turns a tensor, and its readers can do so themselves."""
+        value = group.result
+        if len(group.steps) > 1 or value not in self.views or value in self.outputs:
+            return False
+        readers = [step for step in self.graph.steps if value in step.inputs]
+        if is_widening(group.anchor):
+            return all(step.operator not in _MOVED_WHOLE for step in readers)
+        return all(step.operator in PRODUCTS for step in readers)
 
-    def _create(self, value: Value) -> Place:
-        place = self.outputs.get(value) or Place(Home.WORKSPACE, _size(value))
-        self.places[value] = place
+    def _with_views(self, group: Group) -> Group:
+        """Return the group with what was left to it, read by the way."""
+        views: list[Step] = []
+        whole = group
+        while True:
+            inside = {step.result for step in whole.steps}
+            found = [
+                self.views[value]
+                for value in operands_of(whole)
+                if value in self.views and value not in inside and value not in self.stored
+            ]
+            if not found:
+                return whole
+            views += found
+            whole = Group((*views, *group.steps))
+
+    def _declare(self, value: Value, place: Place, layout: Layout = PLAIN) -> None:
+        self.stored.setdefault(value, {})[layout] = place
+
+    def _stored(self, value: Value) -> dict[Layout, Place]:
+        if value not in self.stored:
+            assert value.constant is not None, "what is no constant has been computed"
+            self._declare(value, Place(Home.CONSTANTS, _size(value), array=value.constant))
+        return self.stored[value]
+
+    def _plain(self, value: Value) -> Place:
+        """Return where a value lies in its plain layout, moving it if it does not yet."""
+        stored = self._stored(value)
+        if PLAIN not in stored:
+            (layout,) = stored
+            home = Place(Home.WORKSPACE, _size(value))
+            self._move(value, layout, home, PLAIN, "copy")
+            self._declare(value, home)
+        return stored[PLAIN]
+
+    def _create(self, value: Value, layout: Layout) -> Place:
+        home = self.outputs.get(value) if layout == PLAIN else None
+        place = home or Place(Home.WORKSPACE, _size(value))
+        self._declare(value, place, layout)
         return place
+
+    def _layout(self, group: Group) -> Layout:
+        """Return how a result lies: images whose channels are multiplied or kept, channels last."""
+        value = group.result
+        if not self.device.has_tensor_cores or value in self.outputs or len(value.shape) != 4:
+            return PLAIN
+        _, channels, height, width = value.shape
+        if channels == 1 or height * width == 1:
+            return PLAIN
+        operator = group.anchor.operator
+        follows = any(PLAIN not in self.stored.get(each, {PLAIN: None}) for each in _read(group))
+        if operator in _CONVOLUTIONS or (operator in _KEEPING and follows):
+            return Layout(block=channels)
+        return PLAIN
+
+    def _operand(self, group: Group, value: Value) -> tuple[Layout, Place]:
+        """Return in which layout, and where, a group reads a value."""
+        stored = self._stored(value)
+        for step in group.steps:
+            if step.operator in _CONVOLUTIONS and _weight_of(step, group) is value:
+                layout = Layout(block=value.shape[1])
+                if (
+                    value.constant is None
+                    or value.shape[1] == 1
+                    or not self.device.has_tensor_cores
+                ):
+                    break
+                if layout not in stored:
+                    array = np.ascontiguousarray(value.constant.transpose(0, 2, 3, 1))
+                    place = Place(Home.CONSTANTS, array.nbytes, array=array)
+                    self._declare(value, place, layout)
+                return layout, stored[layout]
+        layout = min(stored, key=lambda each: each == PLAIN)
+        return layout, stored[layout]
 
     def _stage(self, group: Group) -> None:
         result = group.result
-        home = self._create(result)
+        layout = self._layout(group)
+        home = self._create(result, layout)
         if prod(result.shape) == 0:
             return
+        whole = self._with_views(group)
+        stored = {value: self._operand(whole, value) for value in operands_of(whole)}
         buffers = {
-            value: Buffer(f"operand{number}", value.shape, value.dtype)
-            for number, value in enumerate(operands_of(group))
+            value: Buffer(f"operand{number}", value.shape, value.dtype, each)
+            for number, (value, (each, _)) in enumerate(stored.items())
         }
-        target = Buffer("target", result.shape, result.dtype)
-        axes, index = domain(result.shape, PLAIN)
-        body = expression(group, index, lambda value: buffers[value], None)
+        target = Buffer("target", result.shape, result.dtype, layout)
+        axes, index = domain(result.shape, layout)
+        body = expression(whole, index, lambda value: buffers[value], None)
         read = {
             value: buffer
             for value, buffer in buffers.items()
@@ -138,7 +236,7 @@ class _Lowering:
             or value.constant is None
         }
         kernel = schedule(Stage(target, index, axes, body), (*read.values(), target), self.device)
-        places = (*map(self._place, read), home)
+        places = (*(stored[value][1] for value in read), home)
         self._launch(kernel, places, "+".join(step.operator for step in group.steps))
 
     def _launch(self, kernel: SimtKernel, places: tuple[Place, ...], label: str) -> None:
@@ -150,37 +248,72 @@ class _Lowering:
             )
         self.launches.append(GpuLaunch(kernel, places, label))
 
-    def _copy(self, value: Value, home: Place) -> None:
-        self._move(value, home, value.shape, None, 0, "copy")
-
     def _concatenate(self, step: Step) -> None:
         axis = attrs_of(step, AxisAttrs).axis % len(step.result.shape)
-        home = self._create(step.result)
+        layout = self._layout(Group((step,)))
+        home = self._create(step.result, layout)
         offset = 0
         for value in step.inputs:
             if prod(value.shape):
-                self._move(value, home, step.result.shape, axis, offset, step.operator)
+                source = min(self._stored(value), key=lambda each: each == PLAIN)
+                target = Buffer("target", step.result.shape, value.dtype, layout)
+                self._moved(value, source, target, home, step.operator, (axis, offset))
             offset += value.shape[axis]
 
-    def _move(
+    def _move(self, value: Value, source: Layout, home: Place, layout: Layout, label: str) -> None:
+        target = Buffer("target", value.shape, value.dtype, layout)
+        self._moved(value, source, target, home, label, (0, 0))
+
+    def _moved(
         self,
         value: Value,
+        source: Layout,
+        target: Buffer,
         home: Place,
-        shape: tuple[int, ...],
-        axis: int | None,
-        offset: int,
         label: str,
+        shift: tuple[int, int],
     ) -> None:
-        """Copy a value into a tensor, `offset` further on one axis."""
-        source = Buffer("source", value.shape, value.dtype)
-        target = Buffer("target", shape, value.dtype)
-        axes, index = domain(value.shape, PLAIN)
+        """Copy a value into a tensor; `shift` is how far on which axis."""
+        origin = Buffer("source", value.shape, value.dtype, source)
+        axes, index = domain(value.shape, _of_part(target, value))
+        axis, offset = shift
         moved: tuple[Index, ...] = tuple(
             each + offset if number == axis else each for number, each in enumerate(index)
         )
-        stage = Stage(target, moved, axes, Load(source, index))
-        kernel = per_element(stage, (source, target), self.device)
-        self._launch(kernel, (self._place(value), home), label)
+        stage, operands = flattened(
+            Stage(target, moved, axes, Load(origin, index)), (origin, target)
+        )
+        kernel = per_element(stage, operands, self.device)
+        self._launch(kernel, (self._stored(value)[source], home), label)
+
+
+def groups_of(graph: Graph) -> Iterator[Group]:
+    """Yield groups in order; a widening of float16 at the end of one is left to the readers."""
+    for group in fuse(graph, ANCHORS):
+        *before, last = group.steps
+        if before and is_widening(last):
+            yield Group(tuple(before))
+            yield Group((last,))
+        else:
+            yield group
+
+
+def _read(group: Group) -> list[Value]:
+    return [value for value in operands_of(group) if len(value.shape) == 4]
+
+
+def _weight_of(step: Step, group: Group) -> Value:
+    """Return a convolution's weight, as it is stored where the group widens it."""
+    weight = step.inputs[1]
+    for other in group.steps:
+        if other.result is weight and is_widening(other):
+            return other.inputs[0]
+    return weight
+
+
+def _of_part(target: Buffer, value: Value) -> Layout:
+    """Return the layout in whose order a part of a tensor is walked."""
+    return PLAIN if target.layout == PLAIN else Layout(block=value.shape[1])
 
 
 def _size(value: Value) -> int:
