@@ -290,7 +290,7 @@ class _Machine:
                 return
             body, bound = _first_that_fits(node, activation.values[node.value])
             activation.chosen[node] = body
-            activation.values.update(bound.items())
+            activation.values.update((var, _annotated(var, each)) for var, each in bound.items())
             for var in bound:
                 _release(activation, var)
         self._take(activation, node)

@@ -15,6 +15,7 @@ from typing import Final, final
 from codesign.compiler.analysis.call_order import callees_first
 from codesign.ir.relay.expr import (
     Call,
+    Clause,
     Constructor,
     Expr,
     Function,
@@ -26,6 +27,7 @@ from codesign.ir.relay.expr import (
     RefRead,
     RefWrite,
     Var,
+    pattern_variables,
 )
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.type_algebra import type_leaves
@@ -142,6 +144,8 @@ class Effects:
                 return Effect.WRITES
             case Match(complete=False):
                 return Effect.FAILS
+            case Match(clauses=clauses) if any(map(_is_annotated, clauses)):
+                return self._checked()
             case Let(Var(annotation=annotation)) if annotation is not None:
                 return self._checked()
             case _:
@@ -164,13 +168,26 @@ class Effects:
 
 def _is_gradual(module: Module) -> bool:
     """Return whether a length may turn out at run time not to fit."""
+    definitions = module.data_types.values()
+    fields = [each for data in definitions for made in data.constructors for each in made.fields]
+    nodes = post_order(*module.functions.values())
+    return any(map(_has_unknown, fields)) or any(map(_makes_unknown, nodes))
+
+
+def _makes_unknown(node: Expr) -> bool:
+    if isinstance(node, OpRef):
+        return node.name.startswith("dyn.")
+    return any(type_ is not None and _has_unknown(type_) for type_ in _annotations(node))
+
+
+def _has_unknown(type_: Type) -> bool:
     return any(
-        isinstance(leaf, TensorType) and UNKNOWN in leaf.shape
-        for node in post_order(*module.functions.values())
-        for type_ in _annotations(node)
-        if type_ is not None
-        for leaf in type_leaves(type_)
+        isinstance(leaf, TensorType) and UNKNOWN in leaf.shape for leaf in type_leaves(type_)
     )
+
+
+def _is_annotated(clause: Clause) -> bool:
+    return any(var.annotation is not None for var in pattern_variables(clause.pattern))
 
 
 def _annotations(node: Expr) -> Iterable[Type | None]:

@@ -206,3 +206,14 @@ def test_a_name_that_is_two_lengths_is_refused_after_passes_too(after: str) -> N
     for each in (module, made):
         with pytest.raises(CodesignError, match="n is two lengths"):
             Interpreter(each).evaluate(each.main, (VECTOR, VECTOR[:2]))
+
+
+def test_the_variable_of_a_pattern_is_checked() -> None:
+    module = _module("""
+        def @main(%x: Tensor[(?,), float32]) {
+          match (Some(%x)) { Some(%y: Tensor[(3,), float32]) => %y, None => exp(%x) }
+        }
+    """)
+    for each in (module, PASSES["partial-evaluate"]().run(module, PassContext())):
+        with pytest.raises(CodesignError, match="%y does not fit"):
+            Interpreter(each).evaluate(each.main, (VECTOR[:2],))
