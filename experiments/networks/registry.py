@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, final
 
 from codesign.compiler.quantization import QuantizationConfig
 from codesign.diagnostics import CodesignError
-from experiments.networks import direction, mobilenet, orientation, resnet18
+from experiments.networks import dcgan, direction, mobilenet, orientation, resnet18, resnets
 from experiments.networks.digits import data as digits
 from experiments.networks.efficientnet import data as efficientnet
 from experiments.networks.efficientnet.photographs import PHOTOGRAPHS
@@ -168,6 +169,39 @@ NETWORKS: Final[tuple[Network, ...]] = (
         runs_on_rtl=False,
     ),
 )
+"""The networks that everything is promised for."""
+
+
+STUDIED: Final[tuple[Network, ...]] = (
+    *(
+        Network(
+            name=f"resnet{depth}",
+            title=f"ResNet-{depth}, seeded weights",
+            licence="Apache-2.0",
+            input_name="image",
+            input_shape=(1, 3, resnet18.SIDE, resnet18.SIDE),
+            classes=None,
+            model_file=partial(resnets.model_file, depth),
+            samples=resnet18.samples,
+            is_trained=False,
+            runs_on_rtl=False,
+        )
+        for depth in (34, 50)
+    ),
+    Network(
+        name="dcgan",
+        title="DCGAN generator, seeded weights",
+        licence="Apache-2.0",
+        input_name="code",
+        input_shape=(1, dcgan.CODE),
+        classes=None,
+        model_file=dcgan.model_file,
+        samples=dcgan.samples,
+        is_trained=False,
+        runs_on_rtl=False,
+    ),
+)
+"""Larger networks with seeded weights that the hardware study measures beside those."""
 
 
 PACKAGED: Final = (orientation.MODEL, direction.MODEL, efficientnet.WEIGHTS, *PHOTOGRAPHS)
@@ -182,10 +216,8 @@ def network(name: str) -> Network:
     CodesignError
         No network bears that name.
     """
-    for each in NETWORKS:
+    for each in (*NETWORKS, *STUDIED):
         if each.name == name:
             return each
-    raise CodesignError.of(
-        f"there is no network {name!r}",
-        found=f"the networks are {', '.join(each.name for each in NETWORKS)}",
-    )
+    known = ", ".join(each.name for each in (*NETWORKS, *STUDIED))
+    raise CodesignError.of(f"there is no network {name!r}", found=f"the networks are {known}")

@@ -15,7 +15,7 @@ from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.relay.types import TensorType
 from experiments.networks.packages import BUILD
-from experiments.networks.registry import NETWORKS, network
+from experiments.networks.registry import NETWORKS, STUDIED, network
 from experiments.networks.samples import Split
 
 RANDOM_SAMPLES = 32
@@ -48,7 +48,7 @@ class Subject:
 
 def is_network(argument: str) -> bool:
     """Return whether a command's MODEL names a network of this project."""
-    return any(each.name == argument for each in NETWORKS)
+    return any(each.name == argument for each in (*NETWORKS, *STUDIED))
 
 
 def load(argument: str, shapes: Mapping[str, Sequence[int]] | None = None) -> Model:

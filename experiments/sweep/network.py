@@ -6,16 +6,18 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar, final
 
 from codesign.compiler.pipelines import optimize
+from codesign.compiler.quantization import QuantizationConfig, RangeMethod
 from codesign.ir.relay.module import Module
 from experiments.road.build import quantize_subject
-from experiments.road.subject import Subject, subject
+from experiments.road.subject import Subject, is_network, subject
 
 _STACK_BYTES: Final = 512 << 20
 _DEPTH: Final = 200_000
+_PLAIN: Final = QuantizationConfig(method=RangeMethod.MINMAX, bins=256, compensate=False)
 
 _Result = TypeVar("_Result")
 
@@ -43,12 +45,17 @@ def from_bytes(data: bytes) -> Prepared:
 def prepare(network: str, say: Callable[[str], None]) -> Prepared:
     """Load and quantize a network.
 
+    Weights that are seeded and not trained are rounded plainly, from one sample: no time depends on
+    their values.
+
     Raises
     ------
     CodesignError
         There is no such network, or it cannot be quantized.
     """
     judged: Subject = subject(network, samples=1)
+    if is_network(network) and not judged.is_trained:
+        judged = replace(judged, calibration=judged.calibration[:1], quantization=_PLAIN)
     quantized = quantize_subject(judged, say)
     return Prepared(
         name=network, floating=optimize(judged.model.module), integer=optimize(quantized.module)

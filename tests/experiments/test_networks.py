@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from codesign.diagnostics import CodesignError
-from experiments.networks import answers, direction, orientation, packages, resnet18
+from experiments.networks import answers, dcgan, direction, orientation, packages, resnet18, resnets
 from experiments.networks.digits import data as digits
 from experiments.networks.digits import train
 from experiments.networks.efficientnet import data as photographs
@@ -134,6 +134,25 @@ def test_resnet18_has_the_published_number_of_parameters() -> None:
     model = resnet18.to_onnx()
     learned = [w for w in model.graph.initializer if not w.name.endswith(("mean", "variance"))]
     assert sum(prod(w.dims) for w in learned) == 11_689_512  # torchvision's resnet18
+
+
+@pytest.mark.parametrize(("depth", "parameters"), [(34, 21_797_672), (50, 25_557_032)])
+def test_deeper_resnets_have_the_published_numbers_of_parameters(
+    depth: int, parameters: int
+) -> None:
+    graph = resnets.to_onnx(depth).graph
+    learned = [w for w in graph.initializer if not w.name.endswith(("mean", "variance"))]
+    assert sum(prod(w.dims) for w in learned) == parameters  # torchvision's resnet34, resnet50
+
+
+def test_dcgan_doubles_its_planes_to_64x64_pixels() -> None:
+    graph = onnx.shape_inference.infer_shapes(dcgan.to_onnx(), strict_mode=True).graph
+    shapes = {
+        value.name: tuple(each.dim_value for each in value.type.tensor_type.shape.dim)
+        for value in (*graph.value_info, *graph.output)
+    }
+    sides = [shapes[node.output[0]] for node in graph.node if node.op_type == "ConvTranspose"]
+    assert sides == [(1, 512, 8, 8), (1, 256, 16, 16), (1, 128, 32, 32), (1, 3, 64, 64)]
 
 
 def test_committed_digits_network_has_the_shape_that_train_writes() -> None:
