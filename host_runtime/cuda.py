@@ -12,12 +12,13 @@ from codesign.diagnostics import CodesignError
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuDevice:
-    """A device: its name, and its architecture as LLVM names it."""
+    """A device: its name, its architecture as LLVM names it, and what a block may have at most."""
 
     number: int
     name: str
     architecture: str
     multiprocessors: int
+    shared_bytes: int
 
 
 def open_driver() -> Any:
@@ -69,7 +70,7 @@ def devices(driver: Any) -> tuple[GpuDevice, ...]:
     found = []
     for number in range(call(driver, "cuDeviceGetCount")):
         handle = call(driver, "cuDeviceGet", number)
-        major, minor, multiprocessors = (
+        major, minor, multiprocessors, shared = (
             call(
                 driver,
                 "cuDeviceGetAttribute",
@@ -80,6 +81,7 @@ def devices(driver: Any) -> tuple[GpuDevice, ...]:
                 "COMPUTE_CAPABILITY_MAJOR",
                 "COMPUTE_CAPABILITY_MINOR",
                 "MULTIPROCESSOR_COUNT",
+                "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
             )
         )
         name = call(driver, "cuDeviceGetName", 256, handle)
@@ -89,6 +91,7 @@ def devices(driver: Any) -> tuple[GpuDevice, ...]:
                 name=name.rstrip(b"\0").decode(),
                 architecture=f"sm_{major}{minor}",
                 multiprocessors=multiprocessors,
+                shared_bytes=shared,
             )
         )
     return tuple(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -42,6 +43,7 @@ class GpuFunction:
         self._rooms = outputs
         self._outputs = [self._allocate(_size(room)) for room in outputs]
         self._to_device(self._constants, np.frombuffer(kernel.constants, np.uint8))
+        self._clear_inputs()
         self._graph = self._recorded()
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
@@ -55,13 +57,14 @@ class GpuFunction:
                 f"the function takes {len(self.kernel.inputs)} inputs",
                 found=f"{len(arrays)} arrays were passed",
             )
-        for pointer, array, kind in zip(self._inputs, arrays, self.kernel.inputs, strict=True):
+        given = [np.ascontiguousarray(array) for array in arrays]
+        for pointer, array, kind in zip(self._inputs, given, self.kernel.inputs, strict=True):
             if array.shape != kind.static_shape or array.dtype != kind.dtype.numpy:
                 raise CodesignError.of(
                     "an input does not fit",
                     found=f"found {array.dtype}{array.shape}, expected {kind}",
                 )
-            self._to_device(pointer, np.ascontiguousarray(array))
+            self._to_device(pointer, array)
         self._call("cuGraphLaunch", self._graph, self._stream)
         results = tuple(np.empty(shape, dtype) for shape, dtype in self._rooms)
         for pointer, array in zip(self._outputs, results, strict=True):
@@ -74,6 +77,26 @@ class GpuFunction:
             if flag[0]:
                 raise CodesignError.of(mistake)
         return results[:count]
+
+    def durations_ms(self, runs: int) -> list[float]:
+        """Return how long each of some runs took on the device, by its events.
+
+        Nothing is copied: each run takes the inputs of the last call, or zeros before the first.
+        """
+        flag = self._driver.CUevent_flags.CU_EVENT_DEFAULT
+        events = [self._call("cuEventCreate", flag) for _ in range(runs + 1)]
+        self._call("cuEventRecord", events[0], self._stream)
+        for event in events[1:]:
+            self._call("cuGraphLaunch", self._graph, self._stream)
+            self._call("cuEventRecord", event, self._stream)
+        self._call("cuStreamSynchronize", self._stream)
+        found = [
+            float(self._call("cuEventElapsedTime", before, after))
+            for before, after in pairwise(events)
+        ]
+        for event in events:
+            self._call("cuEventDestroy", event)
+        return found
 
     def close(self) -> None:
         """Give the device's memory back; the function cannot be called afterwards."""
@@ -88,7 +111,7 @@ class GpuFunction:
         found = devices(self._driver)
         if not found:
             raise CodesignError.of("no GPU can be used", found="the CUDA driver sees no device")
-        device = found[0]
+        device = self._device = found[0]
         needed = self.kernel.architecture
         if _capability(device.architecture) < _capability(needed):
             raise CodesignError.of(
@@ -107,7 +130,14 @@ class GpuFunction:
     def _to_device(self, pointer: Any, array: Array) -> None:
         if array.nbytes:
             self._call("cuMemcpyHtoDAsync", pointer, array.ctypes.data, array.nbytes, self._stream)
-            self._call("cuStreamSynchronize", self._stream)
+
+    def _clear_inputs(self) -> None:
+        """Give every input its first value, zeros, so that no run reads what was never written."""
+        for pointer, (shape, dtype) in zip(
+            self._inputs, map(_room, self.kernel.inputs), strict=True
+        ):
+            self._to_device(pointer, np.zeros(shape, dtype))
+        self._call("cuStreamSynchronize", self._stream)
 
     def _recorded(self) -> Any:
         mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
@@ -115,17 +145,34 @@ class GpuFunction:
             symbol: self._call("cuModuleGetFunction", self._module, symbol.encode())
             for symbol in {launch.symbol for launch in self.kernel.launches}
         }
+        for launch in self.kernel.launches:
+            self._allow(functions[launch.symbol], launch)
         self._call("cuStreamBeginCapture", self._stream, mode)
         for launch in self.kernel.launches:
             self._launch(functions[launch.symbol], launch)
         graph = self._call("cuStreamEndCapture", self._stream)
         return self._call("cuGraphInstantiate", graph, 0)
 
+    def _allow(self, function: Any, launch: KernelLaunch) -> None:
+        """Ask the driver for a block's shared memory where it is more than any kernel may have."""
+        if not launch.shared_bytes:
+            return
+        if launch.shared_bytes > self._device.shared_bytes:
+            raise CodesignError.of(
+                f"{launch.label} needs {launch.shared_bytes} bytes of shared memory in a block",
+                found=f"{self._device.name} allows {self._device.shared_bytes} bytes",
+                help=f"compile for {self._device.architecture}",
+            )
+        attribute = self._driver.CUfunction_attribute
+        name = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self._call("cuFuncSetAttribute", function, name, launch.shared_bytes)
+
     def _launch(self, function: Any, launch: KernelLaunch) -> None:
         pointers = tuple(int(self._pointer(operand)) for operand in launch.operands)
         parameters = (pointers, (ctypes.c_void_p,) * len(pointers))
         grid, block = (launch.blocks, 1, 1), (launch.threads, 1, 1)
-        self._call("cuLaunchKernel", function, *grid, *block, 0, self._stream, parameters, 0)
+        rest = (self._stream, parameters, 0)
+        self._call("cuLaunchKernel", function, *grid, *block, launch.shared_bytes, *rest)
 
     def _pointer(self, operand: DevicePointer) -> int:
         match operand.memory:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from codesign.compiler.backends.gpu.execute import execute
+from codesign.compiler.backends.gpu.nvptx import dynamic_bytes
 from codesign.ir.simt.kernel import SimtKernel
 
 
@@ -17,6 +18,15 @@ class Attribute(IntEnum):
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+
+
+class FunctionAttribute(IntEnum):
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+
+
+class EventFlags(IntEnum):
+    CU_EVENT_DEFAULT = 0
 
 
 class CaptureMode(IntEnum):
@@ -32,6 +42,8 @@ class FakeDriver:
 
     CUdevice_attribute = Attribute
     CUstreamCaptureMode = CaptureMode
+    CUfunction_attribute = FunctionAttribute
+    CUevent_flags = EventFlags
 
     def __init__(
         self,
@@ -40,11 +52,16 @@ class FakeDriver:
         count: int = 1,
         capability: tuple[int, int] = (9, 0),
         limit_bytes: int = 1 << 30,
+        shared_bytes: int = 227 * 1024,
     ) -> None:
         self.kernels = kernels
         self.count = count
         self.capability = capability
         self.left = limit_bytes
+        self.shared_bytes = shared_bytes
+        self.allowed: dict[SimtKernel, int] = {}
+        self.calls: list[str] = []
+        self.events = 0
         self.memory: dict[int, np.ndarray[Any, Any]] = {}
         self.recorded: list[tuple[Any, ...]] | None = None
 
@@ -68,6 +85,8 @@ class FakeDriver:
                 return _OK, self.capability[0]
             case "MINOR":
                 return _OK, self.capability[1]
+            case "OPTIN":
+                return _OK, self.shared_bytes
             case _:
                 return _OK, 100 + device
 
@@ -86,6 +105,28 @@ class FakeDriver:
     def cuModuleGetFunction(self, module: str, name: bytes) -> tuple[int, SimtKernel]:  # noqa: N802
         assert module == "module"
         return _OK, self.kernels[name.decode()]
+
+    def cuFuncSetAttribute(  # noqa: N802
+        self, kernel: SimtKernel, attribute: FunctionAttribute, size: int
+    ) -> tuple[int]:
+        assert size <= self.shared_bytes
+        self.allowed[kernel] = size
+        return (_OK,)
+
+    def cuEventCreate(self, flags: EventFlags) -> tuple[int, list[int]]:  # noqa: N802
+        return _OK, []
+
+    def cuEventRecord(self, event: list[int], stream: str) -> tuple[int]:  # noqa: N802
+        self.events += 1
+        event.append(self.events)
+        return (_OK,)
+
+    def cuEventElapsedTime(self, begin: list[int], end: list[int]) -> tuple[int, float]:  # noqa: N802
+        return _OK, float(end[0] - begin[0])
+
+    def cuEventDestroy(self, event: list[int]) -> tuple[int]:  # noqa: N802
+        event.clear()
+        return (_OK,)
 
     def cuStreamCreate(self, flags: int) -> tuple[int, str]:  # noqa: N802
         assert flags == 0
@@ -106,6 +147,7 @@ class FakeDriver:
     def cuMemcpyHtoDAsync(  # noqa: N802
         self, target: int, source: int, size: int, stream: str
     ) -> tuple[int]:
+        self.calls.append("cuMemcpyHtoDAsync")
         self._inside(target, size)
         ctypes.memmove(target, source, size)
         return (_OK,)
@@ -113,11 +155,13 @@ class FakeDriver:
     def cuMemcpyDtoHAsync(  # noqa: N802
         self, target: int, source: int, size: int, stream: str
     ) -> tuple[int]:
+        self.calls.append("cuMemcpyDtoHAsync")
         self._inside(source, size)
         ctypes.memmove(target, source, size)
         return (_OK,)
 
     def cuStreamSynchronize(self, stream: str) -> tuple[int]:  # noqa: N802
+        self.calls.append("cuStreamSynchronize")
         return (_OK,)
 
     def cuStreamBeginCapture(self, stream: str, mode: int) -> tuple[int]:  # noqa: N802
@@ -133,6 +177,7 @@ class FakeDriver:
         return _OK, graph
 
     def cuGraphLaunch(self, graph: list[Any], stream: str) -> tuple[int]:  # noqa: N802
+        self.calls.append("cuGraphLaunch")
         for kernel, pointers in graph:
             arrays = []
             for buffer, pointer in zip(kernel.operands, pointers, strict=True):
@@ -152,7 +197,9 @@ class FakeDriver:
         )
         assert grid == (kernel.block.extent, 1, 1)
         assert block == (kernel.thread.extent, 1, 1)
-        assert (shared, stream, extra) == (0, "stream", 0)
+        assert (stream, extra) == ("stream", 0)
+        assert shared == dynamic_bytes(kernel)
+        assert shared <= self.allowed.get(kernel, 48 * 1024)
         values, types = parameters
         assert types == (ctypes.c_void_p,) * len(kernel.operands)
         assert self.recorded is not None, "launches are recorded"

@@ -36,13 +36,17 @@ class DevicePointer:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLaunch:
-    """One launch of a symbol: blocks of threads in one dimension, and its operands in order."""
+    """One launch of a symbol: blocks of threads in one dimension, and its operands in order.
+
+    `shared_bytes` is the shared memory of a block beyond what the symbol names itself.
+    """
 
     symbol: str
     blocks: int
     threads: int
     operands: tuple[DevicePointer, ...]
     label: str
+    shared_bytes: int = 0
 
 
 @final

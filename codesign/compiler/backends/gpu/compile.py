@@ -9,7 +9,7 @@ import numpy as np
 
 from codesign.compiler.backends.gpu.device import DEFAULT, DeviceModel
 from codesign.compiler.backends.gpu.lower import lower
-from codesign.compiler.backends.gpu.nvptx import ptx
+from codesign.compiler.backends.gpu.nvptx import dynamic_bytes, ptx
 from codesign.compiler.backends.gpu.program import GpuProgram
 from codesign.compiler.lower.graph import Value, graph_of
 from codesign.compiler.lower.plan_memory import plan_memory
@@ -68,6 +68,7 @@ def compile_gpu(
                 threads=launch.kernel.thread.extent,
                 operands=tuple(map(pointer, launch.places)),
                 label=launch.label,
+                shared_bytes=dynamic_bytes(launch.kernel),
             )
             for launch in program.launches
         ),
