@@ -29,6 +29,7 @@ from experiments.rows.study_compiler import (
     study_tile_time,
 )
 from experiments.rows.study_random import study_monotone, study_random
+from experiments.rows.study_recurrent import study_lstm
 from experiments.rows.sweep import study_sweep
 from experiments.rows.training import relay_train
 
@@ -64,6 +65,7 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "study-r18-layers": study_r18_layers,
         "study-mobilenet": study_mobilenet,
         "study-tile-time": study_tile_time,
+        "study-lstm": study_lstm,
         "study-random": study_random,
         "study-monotone": study_monotone,
         "relay-roundtrip": relay_roundtrip,

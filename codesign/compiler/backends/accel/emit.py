@@ -11,6 +11,7 @@ from codesign.accel.isa import Gemm, Instruction, Load, Store, Sync, Vector
 from codesign.accel.program import Program, check_program
 from codesign.compiler.backends.accel.builder import Builder
 from codesign.compiler.backends.accel.fit import refuse, shortage
+from codesign.compiler.backends.accel.interleave import interleaved
 from codesign.compiler.backends.accel.layer import (
     AddLayer,
     GemmLayer,
@@ -20,7 +21,8 @@ from codesign.compiler.backends.accel.layer import (
     WindowLayer,
 )
 from codesign.compiler.backends.accel.layer_to_nodes import emit_layer
-from codesign.compiler.backends.accel.search import Search, Tuning
+from codesign.compiler.backends.accel.rows import is_of_rows
+from codesign.compiler.backends.accel.search import Search, Tuning, cycles_of
 from codesign.compiler.backends.accel.synchronize import synchronize
 from codesign.diagnostics import CodesignError
 from codesign.ir.executable.accel_kernel import AccelKernel, LayerRecord
@@ -54,7 +56,8 @@ def emit(
     for layer, choice in zip(layers, choices, strict=True):
         emit_layer(builder, layer, choice)
         bounds.append(len(builder.nodes))
-    instructions = synchronize(builder.nodes)
+    order = _order(builder, layers, tuning)
+    instructions = synchronize([builder.nodes[index] for index in order])
     constants = bytes(builder.constants.image)
     program = Program(
         instructions=instructions,
@@ -62,8 +65,9 @@ def emit(
         segments=(len(constants), activation_bytes),
     )
     check_program(program, config)
+    place = {node: index for index, node in enumerate(order)}
     records = tuple(
-        _record(layer, instructions[first:last], first, config)
+        _record(layer, sorted(place[node] for node in range(first, last)), instructions, config)
         for layer, first, last in zip(layers, bounds, bounds[1:], strict=False)
     )
     return AccelKernel(
@@ -87,32 +91,42 @@ _UNITS: Final = {
 }
 
 
+def _order(builder: Builder, layers: Sequence[Layer], tuning: Tuning | None) -> tuple[int, ...]:
+    """Return the order of the nodes: of two, the one that takes fewer cycles."""
+    nodes, config = builder.nodes, builder.config
+    written = tuple(range(len(nodes)))
+    if tuning is None or not all(is_of_rows(layer) for layer in layers):
+        return written
+    orders = (written, interleaved(nodes, config))
+    return min(orders, key=lambda order: cycles_of([nodes[i] for i in order], config, tuning))
+
+
 def _record(
-    layer: Layer, instructions: Sequence[Instruction], first: int, config: AccelConfig
+    layer: Layer, places: Sequence[int], instructions: Sequence[Instruction], config: AccelConfig
 ) -> LayerRecord:
     gemm = vector = read = written = 0
-    for instruction in instructions:
-        match instruction:
-            case Gemm():
-                gemm += math.prod(instruction.extents)
-            case Vector():
-                vector += math.prod(instruction.extents) * config.vector_passes
-            case Load():
-                read += math.prod(instruction.size) * config.dram_tile_bytes(instruction.memory)
-            case Store():
-                written += math.prod(instruction.size) * config.dram_tile_bytes(Memory.OUT)
+    for place in places:
+        match instructions[place]:
+            case Gemm(extents=extents):
+                gemm += math.prod(extents)
+            case Vector(extents=extents):
+                vector += math.prod(extents) * config.vector_passes
+            case Load(size=size, memory=memory):
+                read += math.prod(size) * config.dram_tile_bytes(memory)
+            case Store(size=size):
+                written += math.prod(size) * config.dram_tile_bytes(Memory.OUT)
             case Sync():
                 pass
-            case _:
-                assert_never(instruction)
+            case _ as never:
+                assert_never(never)
     beats = (read + written) // config.bus_bytes
     return LayerRecord(
         name=layer.name,
         operator=layer.operator,
         unit=_UNITS[type(layer)],
         output=layer.result.name,
-        first=first,
-        last=first + len(instructions),
+        first=places[0],
+        last=places[-1] + 1,
         macs=layer.macs if isinstance(layer, GemmLayer | WindowLayer) else 0,
         bytes_read=read,
         bytes_written=written,

@@ -26,6 +26,13 @@ class Region:
             for (a, b), (other_a, other_b) in zip(self.ranges, other.ranges, strict=True)
         )
 
+    def covers(self, other: Region) -> bool:
+        """Whether all tiles of another region of one space lie in this one."""
+        return all(
+            a <= other_a and other_b <= b
+            for (a, b), (other_a, other_b) in zip(self.ranges, other.ranges, strict=True)
+        )
+
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, final
 from codesign.accel.config import AccelConfig
 from codesign.accel.program import Program
 from codesign.compiler.backends.accel.builder import Builder
+from codesign.compiler.backends.accel.interleave import interleaved
 from codesign.compiler.backends.accel.layer import (
     AddLayer,
     GemmLayer,
@@ -25,6 +26,8 @@ from codesign.compiler.backends.accel.layer import (
     WindowLayer,
 )
 from codesign.compiler.backends.accel.layer_to_nodes import emit_layer
+from codesign.compiler.backends.accel.node import Node
+from codesign.compiler.backends.accel.rows import is_of_rows, long_loads
 from codesign.compiler.backends.accel.synchronize import synchronize
 from codesign.compiler.backends.accel.tile import Choice, candidates, is_legal
 
@@ -36,6 +39,12 @@ ALONE: Final = 8
 
 BEHIND: Final = 3
 """Tilings that are timed behind the layer before, the best of those."""
+
+TOGETHER: Final = 24
+"""Layers without planes, of a step of a recurrent network, that are timed together at most."""
+
+TRIED: Final = 5
+"""Tilings of each of them that are tried."""
 
 _SEGMENT_BYTES: Final = 1 << 30
 _Step: TypeAlias = tuple[Layer, Choice]
@@ -69,7 +78,36 @@ class Search:
         for index, layer in enumerate(layers):
             before = [(layers[index - 1], chosen[-1])] if index else []
             chosen.append(self._best(before, layer))
+        if self.tuning is not None and len(layers) <= TOGETHER and all(map(is_of_rows, layers)):
+            self._refine(layers, chosen)
         return tuple(chosen)
+
+    def _refine(self, layers: Sequence[Layer], chosen: list[Choice]) -> None:
+        """Choose anew by the cycles of all layers together, for products of one shape alike.
+
+        What a layer does alone at its beginning and at its end, the others overlap here: fewer and
+        longer loads are better, but for the last product, for which all others have to wait.
+        """
+        alike: dict[Hashable, list[int]] = {}
+        for index, layer in enumerate(layers):
+            if isinstance(layer, GemmLayer):
+                alike.setdefault(_shape(layer), []).append(index)
+        last = [group[-1:] for group in alike.values()][-1:]
+        least = self._together(layers, chosen)
+        for group in (*alike.values(), *last):
+            for tiling in long_loads(layers[group[0]], self.config, TRIED):
+                trial = list(chosen)
+                for index in group:
+                    trial[index] = Choice(tiling)
+                cycles = self._together(layers, trial)
+                if cycles < least:
+                    least, chosen[:] = cycles, trial
+
+    def _together(self, layers: Sequence[Layer], chosen: Sequence[Choice]) -> int:
+        assert self.tuning is not None, "only a clock times programs"
+        nodes = _nodes(list(zip(layers, chosen, strict=True)), self.config)
+        order = interleaved(nodes, self.config)
+        return cycles_of([nodes[index] for index in order], self.config, self.tuning)
 
     def _best(self, before: list[_Step], layer: Layer) -> Choice:
         if self.tuning is None:
@@ -109,8 +147,18 @@ class Search:
         key = tuple((_shape(layer), choice) for layer, choice in steps), _links(steps)
         if key not in self.timed:
             assert self.tuning is not None, "only a clock times programs"
-            self.timed[key] = self.tuning.clock(_program(steps, self.config), self.config)
+            self.timed[key] = cycles_of(_nodes(steps, self.config), self.config, self.tuning)
         return self.timed[key]
+
+
+def cycles_of(nodes: Sequence[Node], config: AccelConfig, tuning: Tuning) -> int:
+    """Return the cycles of nodes in their order, each token where it is needed."""
+    program = Program(
+        instructions=synchronize(nodes),
+        digest=config.digest,
+        segments=(_SEGMENT_BYTES, _SEGMENT_BYTES),
+    )
+    return tuning.clock(program, config)
 
 
 def _is_hopeless(least: float, found: list[tuple[int, int, Choice]]) -> bool:
@@ -118,15 +166,11 @@ def _is_hopeless(least: float, found: list[tuple[int, int, Choice]]) -> bool:
     return len(found) >= BEHIND and sorted(each[0] for each in found)[BEHIND - 1] <= least
 
 
-def _program(steps: list[_Step], config: AccelConfig) -> Program:
+def _nodes(steps: Sequence[_Step], config: AccelConfig) -> list[Node]:
     builder = Builder(config, has_values=False)
     for layer, choice in steps:
         emit_layer(builder, layer, choice)
-    return Program(
-        instructions=synchronize(builder.nodes),
-        digest=config.digest,
-        segments=(_SEGMENT_BYTES, _SEGMENT_BYTES),
-    )
+    return builder.nodes
 
 
 def _links(steps: list[_Step]) -> tuple[bool, ...]:
