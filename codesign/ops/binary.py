@@ -37,7 +37,9 @@ from codesign.ops.relations import (
 )
 
 
-def _broadcasting(allowed: frozenset[DType], result: DType | None) -> Relation:
+def broadcasting(allowed: frozenset[DType], result: DType | None = None) -> Relation:
+    """Return the relation of two operands of one type to what they broadcast to."""
+
     def relation(call: Call, types: tuple[Type, ...]) -> Type:
         operands = tensors(call, types, 2)
         require_same_dtype(call, operands)
@@ -56,7 +58,7 @@ def _binary(
 ) -> Operator:
     return Operator(
         name=name,
-        relation=_broadcasting(allowed, result),
+        relation=broadcasting(allowed, result),
         reference=ieee(reference),
         fusion=Fusion.BROADCAST,
         accel=NotOnAccelerator(HOST_FLOAT),

@@ -63,30 +63,32 @@ def normal_axes(call: Call, axes: tuple[int, ...], rank: int) -> tuple[int, ...]
     return normal
 
 
-def _reduced_shape(
-    shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
-) -> tuple[int, ...]:
+def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """Return the shape after a reduction over axes that count from the front."""
     if keepdims:
         return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
     return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
 
 
-def _require_elements(call: Call, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+def require_elements(call: Call, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    """Refuse a reduction over no elements."""
     if prod(shape[axis] for axis in axes) == 0:
         raise mistake(
             call, "has no value over an empty axis", f"axes {axes} of shape {list(shape)}"
         )
 
 
-def _reducing(allowed: frozenset[DType], needs_elements: bool) -> Relation:
+def reducing(allowed: frozenset[DType], needs_elements: bool) -> Relation:
+    """Return the relation of a reduction of tensors with these element types."""
+
     def relation(call: Call, types: tuple[Type, ...]) -> Type:
         (data,) = static_tensors(call, types, 1)
         attrs = attributes(call, ReduceAttrs)
         require_dtype(call, data, allowed)
         axes = normal_axes(call, attrs.axis, len(data.shape))
         if needs_elements:
-            _require_elements(call, data.static_shape, axes)
-        return TensorType(_reduced_shape(data.static_shape, axes, attrs.keepdims), data.dtype)
+            require_elements(call, data.static_shape, axes)
+        return TensorType(reduced_shape(data.static_shape, axes, attrs.keepdims), data.dtype)
 
     return relation
 
@@ -129,7 +131,7 @@ def _reduction(
     return Operator(
         name=name,
         attrs=ReduceAttrs,
-        relation=_reducing(allowed, needs_elements),
+        relation=reducing(allowed, needs_elements),
         reference=reference,
         fusion=Fusion.REDUCTION,
         accel=NotOnAccelerator(HOST_FLOAT),
@@ -137,15 +139,16 @@ def _reduction(
     )
 
 
-def _argmax_relation(call: Call, types: tuple[Type, ...]) -> Type:
+def arg_relation(call: Call, types: tuple[Type, ...]) -> Type:
+    """Say what a search for a place along an axis gives."""
     (data,) = static_tensors(call, types, 1)
     attrs = attributes(call, ArgReduceAttrs)
     require_dtype(call, data, NUMBERS)
     if attrs.dtype not in INTEGERS:
         raise mistake(call, "gives integers", f"the result's element type is {attrs.dtype}")
     axes = (normal_axis(call, attrs.axis, len(data.shape)),)
-    _require_elements(call, data.static_shape, axes)
-    return TensorType(_reduced_shape(data.static_shape, axes, attrs.keepdims), attrs.dtype)
+    require_elements(call, data.static_shape, axes)
+    return TensorType(reduced_shape(data.static_shape, axes, attrs.keepdims), attrs.dtype)
 
 
 def _argmax(data: Array, attrs: ArgReduceAttrs) -> Array:
@@ -166,7 +169,7 @@ OPERATORS: Final = (
     Operator(
         name="argmax",
         attrs=ArgReduceAttrs,
-        relation=_argmax_relation,
+        relation=arg_relation,
         reference=_argmax,
         fusion=Fusion.REDUCTION,
         accel=NotOnAccelerator(HOST_FLOAT),

@@ -40,6 +40,19 @@ from codesign.ops import (
     transpose,
     unary,
 )
+from codesign.ops.composed import (
+    arithmetic,
+    blocks,
+    layers,
+    lines,
+    moving,
+    ordering,
+    places,
+    reductions,
+    scatter,
+    sequences,
+    volumes,
+)
 from codesign.ops.gradients.table import GRADIENTS
 from codesign.ops.image import resize2d
 from codesign.ops.nn import (
@@ -66,6 +79,7 @@ from codesign.ops.qnn import multiply as qnn_multiply
 from codesign.ops.qnn import quantize as qnn_quantize
 from codesign.ops.qnn import requantize as qnn_requantize
 from codesign.ops.qnn import sum_pool2d as qnn_sum_pool2d
+from codesign.ops.refused import why_refused
 
 _ROWS: Final = (
     *unary.OPERATORS,
@@ -112,6 +126,17 @@ _ROWS: Final = (
     qnn_add.OPERATOR,
     qnn_multiply.OPERATOR,
     qnn_sum_pool2d.OPERATOR,
+    *arithmetic.OPERATORS,
+    *reductions.OPERATORS,
+    *blocks.OPERATORS,
+    *scatter.OPERATORS,
+    *ordering.OPERATORS,
+    *moving.OPERATORS,
+    *places.OPERATORS,
+    *sequences.OPERATORS,
+    *lines.OPERATORS,
+    *volumes.OPERATORS,
+    *layers.OPERATORS,
 )
 
 
@@ -140,7 +165,7 @@ def operator(name: str, span: Span | None = None) -> Operator:
     if name in OPERATORS:
         return OPERATORS[name]
     close = get_close_matches(name, OPERATORS)
-    advice = f"there is {' and '.join(close)}" if close else None
+    advice = why_refused(name) or (f"there is {' and '.join(close)}" if close else None)
     raise CodesignError(Problem(what=f"no operator is named {name!r}", span=span, help=advice))
 
 

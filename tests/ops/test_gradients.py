@@ -65,7 +65,7 @@ def _compare(
     assert isinstance(result, tuple)
     assert isinstance(result[1], tuple)
     gradients = [np.asarray(each) for each in result[1]]
-    assert float(np.asarray(result[0])) == loss(arrays)
+    assert float(np.asarray(result[0])) == pytest.approx(loss(arrays), rel=1e-12, abs=1e-12)
     check_gradient(loss, arrays, gradients, rng, rtol=rtol)
 
 

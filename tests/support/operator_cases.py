@@ -29,6 +29,7 @@ from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.split import SplitAttrs
 from codesign.ops.strided_slice import StridedSliceAttrs
 from codesign.ops.transpose import TransposeAttrs
+from tests.support.composed_cases import COMPOSED_CASES
 from tests.support.layer_cases import LAYER_CASES
 from tests.support.operator_draws import Case, Rng, fixed, floats, int8s, random_pair, random_shape
 
@@ -58,8 +59,8 @@ def _inside(rng: Rng) -> Case:
 
 
 def _beyond_one(rng: Rng) -> Case:
-    (magnitude,) = _unary(rng).args
-    return Case((np.asarray(magnitude + np.float32(1)),))
+    magnitude = np.abs(floats(rng, *random_shape(rng, 3)))
+    return Case((np.asarray(magnitude + np.float32(1.1)),))
 
 
 def _bits(rng: Rng) -> Case:
@@ -242,6 +243,7 @@ _BINARY = (
 
 CASES: dict[str, Callable[[Rng], Case]] = {
     **LAYER_CASES,
+    **COMPOSED_CASES,
     **dict.fromkeys((*_UNARY, "fast_exp", "fast_tanh"), _unary),
     **dict.fromkeys(_BINARY, _binary),
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), _binary_logical),

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from codesign.compiler.frontend.relay_dialect import (
-    FOREIGN,
-    field_of_result,
-    in_our_words,
-)
+from codesign.compiler.frontend.relay_dialect import field_of_result, in_our_words
 from codesign.compiler.frontend.relay_lexer import Token
 from codesign.compiler.frontend.token_stream import joined, mistake
 from codesign.diagnostics import Span
@@ -44,9 +40,8 @@ def reduce_infix(operands: list[tuple[Expr, Span]], sign: Token) -> None:
 
 
 def named_operator(name: Token) -> OpRef:
-    """Return the operator of a name, which may be one that the dialect reads as another."""
-    if name.text not in FOREIGN:
-        operator(name.text, name.span)
+    """Return the operator of a name; refuse one that there is not."""
+    operator(name.text, name.span)
     return OpRef(name.text, name.span)
 
 
@@ -54,8 +49,6 @@ def operator_call(
     callee: OpRef, args: tuple[Expr, ...], values: Mapping[str, object], span: Span
 ) -> Expr:
     """Return a call of an operator with attributes by name, in our words or in TVM's."""
-    if callee.name in FOREIGN:
-        return FOREIGN[callee.name](args, values, span)
     args, values = in_our_words(callee.name, args, values, span)
     return Call(callee, args, _attrs(callee, values, span), span)
 

@@ -6,7 +6,7 @@
     reshape(…, newshape=[0, -1])                                        0 copies a length
     nn.batch_norm(…, scale=False).0                                     gives three results there
     nn.dropout(…).0                                                     gives two results there
-    nn.batch_flatten                                                    read as what it means
+    strided_set(%x, %v, begin, end, strides)                            constants are attributes
 
 Attributes with another value than the one that we compute with are refused. Where a shape is needed
 it is that of the annotated variables.
@@ -14,8 +14,7 @@ it is that of the annotated variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from math import prod
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -26,12 +25,13 @@ from codesign.diagnostics import CodesignError, Span
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Var
 from codesign.ir.relay.types import TensorType
-from codesign.ops.reshape import ReshapeAttrs
 
 Args: TypeAlias = tuple[Expr, ...]
 Values: TypeAlias = Mapping[str, object]
 
 _NCHW: Final[Values] = {"data_layout": "NCHW", "layout": "NCHW", "out_layout": ""}
+_LINE: Final[Values] = {"data_layout": "NCW", "layout": "NCW", "out_layout": ""}
+_VOLUME: Final[Values] = {"data_layout": "NCDHW", "layout": "NCDHW", "out_layout": ""}
 _SAME: Final[Values] = {"out_layout": ""}
 _FIXED: Final[Mapping[str, Values]] = {
     "nn.conv2d": {**_SAME, "out_dtype": ""},
@@ -43,6 +43,17 @@ _FIXED: Final[Mapping[str, Values]] = {
     "nn.global_avg_pool2d": _NCHW,
     "nn.batch_norm": {"axis": 1},
     "reshape": {"allowzero": 0},
+    "nn.conv1d": {**_LINE, "kernel_layout": "OIW", "out_dtype": ""},
+    "nn.conv1d_transpose": {**_LINE, "kernel_layout": "OIW", "out_dtype": ""},
+    "nn.conv3d": {**_VOLUME, "kernel_layout": "OIDHW", "out_dtype": ""},
+    **dict.fromkeys(("nn.max_pool1d", "nn.avg_pool1d"), _LINE),
+    **dict.fromkeys(("nn.max_pool3d", "nn.avg_pool3d"), _VOLUME),
+    **dict.fromkeys(("nn.adaptive_avg_pool1d", "nn.adaptive_max_pool1d"), _LINE),
+    **dict.fromkeys(("nn.adaptive_avg_pool2d", "nn.adaptive_max_pool2d"), _NCHW),
+    **dict.fromkeys(("nn.adaptive_avg_pool3d", "nn.adaptive_max_pool3d"), _VOLUME),
+    "nn.upsampling": {"layout": "NCHW"},
+    **{name: {"dtype": ""} for name in ("cumsum", "cumprod")},
+    **{name: {"exclude": False} for name in ("all", "any", "argmin", "variance")},
 }
 """Attributes that are dropped where they have this value, or none."""
 
@@ -50,8 +61,18 @@ _REPEATED: Final[Mapping[str, Mapping[str, slice]]] = {
     "nn.conv2d": {"channels": slice(0, 1), "kernel_size": slice(2, 4)},
     "nn.conv2d_transpose": {"channels": slice(1, 2), "kernel_size": slice(2, 4)},
     "nn.dense": {"units": slice(0, 1)},
+    "nn.conv1d": {"channels": slice(0, 1), "kernel_size": slice(2, 3)},
+    "nn.conv1d_transpose": {"channels": slice(1, 2), "kernel_size": slice(2, 3)},
+    "nn.conv3d": {"channels": slice(0, 1), "kernel_size": slice(2, 5)},
 }
 """Attributes that repeat lengths of the second argument, and which."""
+
+_SIDES: Final[Mapping[str, int]] = {
+    f"nn.{layer}{axes}d{kind}": 2 * axes
+    for axes in (1, 2, 3)
+    for layer, kind in (("conv", ""), ("conv", "_transpose"), ("max_pool", ""), ("avg_pool", ""))
+}
+"""How many numbers padding has: one for each side."""
 
 _DEFAULTS: Final[Mapping[str, Values]] = {
     "concatenate": {"axis": 0},
@@ -62,7 +83,7 @@ _DEFAULTS: Final[Mapping[str, Values]] = {
 
 def in_our_words(name: str, args: Args, values: Values, span: Span) -> tuple[Args, Values]:
     """Return arguments and attributes of an operator as we have them."""
-    if not values and name not in _DEFAULTS:
+    if not values and name not in _DEFAULTS and name != "strided_set":
         return args, values
     kept = {**_DEFAULTS.get(name, {}), **values}
     for key, only in _FIXED.get(name, {}).items():
@@ -74,8 +95,11 @@ def in_our_words(name: str, args: Args, values: Values, span: Span) -> tuple[Arg
             _check_repeated(name, key, kept.pop(key), args, which, span)
     for key in _REPEATED.get(name, {}):
         kept.pop(key, None)
-    if name.startswith("nn.") and isinstance(padding := kept.get("padding"), list):
-        kept["padding"] = padding * (4 // len(padding)) if len(padding) in (1, 2) else padding
+    sides = _SIDES.get(name, 0)
+    if isinstance(padding := kept.get("padding"), list) and len(padding) in (1, sides // 2):
+        kept["padding"] = padding * (sides // len(padding))
+    if name == "strided_set" and len(args) > 2:
+        return _with_numbers(args, kept, span)
     if name == "nn.batch_norm":
         args = _scaled_and_centred(args, kept, span)
     if name == "reshape" and "newshape" in kept:
@@ -150,26 +174,11 @@ def _without_zeros(args: Args, shape: object, span: Span) -> object:
     return [old[axis] if dim == 0 else dim for axis, dim in enumerate(shape)]
 
 
-def _batch_flatten(args: Args, values: Values, span: Span) -> Expr:
-    _expect("nn.batch_flatten", args, 1, values, (), span)
-    shape, _ = _needed_shape("nn.batch_flatten", args[0], span)
-    if not shape:
-        raise mistake("nn.batch_flatten takes a batch", span, "found a scalar")
-    attrs = ReshapeAttrs(shape=(shape[0], prod(shape[1:])))
-    return Call(OpRef("reshape", span), args, attrs, span)
-
-
-def _expect(
-    name: str, args: Args, count: int, values: Values, known: tuple[str, ...], span: Span
-) -> None:
-    if len(args) != count:
-        found = f"found {len(args)}, expected {count}"
-        raise mistake(f"{name} takes another number of arguments", span, found)
-    if unknown := [key for key in values if key not in known]:
-        raise mistake(f"{name} has other attributes", span, f"found {unknown[0]}")
-
-
-FOREIGN: Final[Mapping[str, Callable[[Args, Values, Span], Expr]]] = {
-    "nn.batch_flatten": _batch_flatten,
-}
-"""Operators of TVM that are read as something else."""
+def _with_numbers(args: Args, kept: dict[str, object], span: Span) -> tuple[Args, Values]:
+    """Return the arguments of strided_set without those that say where, which are attributes."""
+    for key, arg in zip(("begin", "end", "strides"), args[2:], strict=False):
+        if not isinstance(arg, Constant):
+            found = f"{key} is computed"
+            raise mistake("strided_set is read where its places are constants", span, found)
+        kept[key] = arg.value.reshape(-1).tolist()
+    return args[:2] + args[5:], kept

@@ -57,7 +57,7 @@ def _rule(original: Expr, rebuilt: Expr, types: Mapping[Expr, Type]) -> Expr:
                 for place, arg in enumerate(rebuilt.args)
                 if not isinstance(arg, Constant)
             }
-            named = {arg: var for var, arg in values.items()}
+            named: dict[Expr, Expr] = {arg: var for var, arg in values.items()}
             call = replace(rebuilt, args=tuple(named.get(arg, arg) for arg in rebuilt.args))
             try:
                 made = expansion(call, tuple(types[each] for each in args))

@@ -1,0 +1,1 @@
+"""Operators that are made of simpler ones: each record has an `expansion`."""
