@@ -15,6 +15,8 @@ from codesign.compiler.backends.gpu.flatten import flattened
 from codesign.compiler.backends.gpu.prepare import PRODUCTS, is_widening, prepared
 from codesign.compiler.backends.gpu.program import GpuLaunch, GpuProgram
 from codesign.compiler.backends.gpu.reduction import per_block, wants_block
+from codesign.compiler.backends.gpu.row_kernel import over_rows
+from codesign.compiler.backends.gpu.rows import ROWS, RowsAttrs, with_rows
 from codesign.compiler.backends.gpu.tensor_core import matrix_product, on_tensor_cores
 from codesign.compiler.lower.anchors import ANCHORS
 from codesign.compiler.lower.context import operands_of
@@ -69,6 +71,7 @@ def lower(graph: Graph, device: DeviceModel) -> GpuProgram:
     ]
     if missing:
         raise CodesignError(*missing)
+    legal = with_rows(legal)
     mistakes = tuple(check.mistake for check in legal.checks)
     return GpuProgram(_Lowering(legal, device).run(), mistakes)
 
@@ -126,6 +129,10 @@ class _Lowering:
             self._declare(anchor.result, self._plain(anchor.inputs[0]))
         elif anchor.operator == "concatenate":
             self._concatenate(anchor)
+        elif anchor.operator == ROWS:
+            self._rows(anchor)
+            if len(group.steps) > 1:
+                self._stage(Group(group.steps[1:]))
         elif not self._is_left_to_readers(group):
             self._stage(group)
 
@@ -238,6 +245,25 @@ class _Lowering:
         kernel = schedule(Stage(target, index, axes, body), (*read.values(), target), self.device)
         places = (*(stored[value][1] for value in read), home)
         self._launch(kernel, places, "+".join(step.operator for step in group.steps))
+
+    def _rows(self, step: Step) -> None:
+        attrs = attrs_of(step, RowsAttrs)
+        group = Group(attrs.steps)
+        home = self._create(step.result, PLAIN)
+        if prod(step.result.shape) == 0:
+            return
+        whole = self._with_views(group)
+        views = whole.steps[: len(whole.steps) - len(group.steps)]
+        buffers: dict[Value, Buffer] = {}
+        places: list[Place] = []
+        for value in operands_of(whole):
+            layout, place = self._operand(whole, value)
+            name = f"operand{len(buffers)}"
+            buffers[value] = Buffer(name, value.shape, value.dtype, layout)
+            places.append(place)
+        target = Buffer("target", step.result.shape, step.result.dtype)
+        kernel = over_rows(attrs.steps, views, buffers, target, self.device)
+        self._launch(kernel, (*places, home), "+".join(each.operator for each in attrs.steps))
 
     def _launch(self, kernel: SimtKernel, places: tuple[Place, ...], label: str) -> None:
         if kernel.block.extent > self.device.blocks:
