@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 from codesign.dtypes import DType
@@ -44,6 +44,10 @@ class Copied:
     conditions: Conditions
     elements: int
     axis: Axis
+
+    def one_by_one(self) -> Copied:
+        """Return the same copies, of one element each."""
+        return replace(self, elements=1)
 
     def at(
         self, axes: Mapping[Axis, Index], inside: Conditions
