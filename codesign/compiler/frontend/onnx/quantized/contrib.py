@@ -17,6 +17,7 @@ from codesign.compiler.frontend.onnx.node import Node
 from codesign.compiler.frontend.onnx.quantized.qlinear import result_of, scalar_of
 from codesign.compiler.frontend.onnx.quantized.requantize import Result, Sums, requantized
 from codesign.compiler.frontend.onnx.quantized.signed import offset_of, signed
+from codesign.compiler.frontend.onnx.quantized.sums import reach_of
 from codesign.compiler.frontend.onnx.windows import (
     as_image,
     as_signal,
@@ -95,7 +96,9 @@ def _average(node: Node, builder: Builder, image: Expr, window: QSumPool2DAttrs)
     acc = builder.call("qnn.sum_pool2d", signed(builder, image), attrs=attrs)
     count = np.float32(np.prod(window.pool_size))
     scale = (scalar_of(node, 1, "scale of the data").astype(np.float32) / count).reshape(1)
-    made = Sums(acc, None, scale, 1, is_bounded=True)
+    ones = np.ones((1, int(count)), np.int8)
+    reach = reach_of(ones, builder.dtype_of(image), zero_point + offset)
+    made = Sums(acc, None, scale, 1, reach)
     return requantized(builder, made, result_of(node, 3, 4))
 
 

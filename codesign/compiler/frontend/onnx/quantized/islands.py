@@ -2,7 +2,8 @@
 
 A convolution or a product whose data and weight are dequantized, and whose bias has the scale of
 their products, is what QLinearConv and QGemm say when its result is quantized. A clip or ReLU
-before that is a limit of the codes.
+before that is a limit of the codes. What only moves or picks elements, and is quantized as it was,
+moves codes.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import numpy as np
 from codesign.compiler.frontend.onnx.builder import Builder
 from codesign.compiler.frontend.onnx.codes import Codes
 from codesign.compiler.frontend.onnx.quantized.requantize import Result, Sums, requantized
+from codesign.compiler.frontend.onnx.quantized.signed import MOVES
 from codesign.compiler.frontend.onnx.quantized.sums import (
     Operand,
     centred_weight,
     convolution,
-    is_bounded,
     product,
+    reach_of,
 )
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef
@@ -42,6 +44,9 @@ class _Layer:
 
 def integer_island(builder: Builder, value: Expr, result: Result) -> Expr | None:
     """Return the codes of a value that floating point stands for; None where it is no island."""
+    moved = _moved(builder, value, result)
+    if moved is not None:
+        return moved
     inner, limited = _limited(value, result)
     layer = _layer(builder, inner)
     if layer is None:
@@ -52,9 +57,28 @@ def integer_island(builder: Builder, value: Expr, result: Result) -> Expr | None
     else:
         acc = product(builder, data, layer.weight)
     axis = 1 if isinstance(layer.call.attrs, Conv2DAttrs) else len(builder.shape_of(acc)) - 1
-    reach = (1 << builder.dtype_of(layer.data.codes).bits) - 1
-    bounded = is_bounded(layer.weight, reach, layer.bias)
-    return requantized(builder, Sums(acc, layer.bias, layer.scale, axis, bounded), limited)
+    kind = builder.dtype_of(layer.data.codes)
+    reach = reach_of(layer.weight, kind, data.known_zero_point)
+    return requantized(builder, Sums(acc, layer.bias, layer.scale, axis, reach), limited)
+
+
+def _moved(builder: Builder, value: Expr, result: Result) -> Expr | None:
+    """Return the codes of what stands in other places before, if they mean the same there."""
+    source = builder.codes.get(value)
+    if source is not None:
+        is_same = (
+            source.is_uniform
+            and source.scale.reshape(()) == result.scale
+            and int(source.zero_point.reshape(())) == result.zero_point
+            and builder.dtype_of(source.codes) is result.dtype
+        )
+        return source.codes if is_same else None
+    match value:
+        case Call(callee=OpRef(name=name), args=(data,), attrs=attrs) if name in MOVES:
+            codes = _moved(builder, data, result)
+            return None if codes is None else builder.call(name, codes, attrs=attrs)
+        case _:
+            return None
 
 
 def _limited(value: Expr, result: Result) -> tuple[Expr, Result]:

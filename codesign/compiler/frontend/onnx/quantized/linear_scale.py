@@ -11,9 +11,10 @@ from codesign.compiler.frontend.onnx.codes import Codes
 from codesign.compiler.frontend.onnx.node import Node
 from codesign.compiler.frontend.onnx.quantized.islands import integer_island
 from codesign.compiler.frontend.onnx.quantized.requantize import Result, rounded
+from codesign.compiler.frontend.onnx.quantized.signed import offset_of, signed
 from codesign.compiler.frontend.onnx.tensors import element_type
 from codesign.dtypes import Array, DType
-from codesign.ir.relay.expr import Constant, Expr
+from codesign.ir.relay.expr import Call, Constant, Expr
 from codesign.ops.cast import CastAttrs
 from codesign.ops.qnn.quantize import QuantizeAttrs
 from codesign.ops.reduce import ReduceAttrs
@@ -99,7 +100,11 @@ def _dequantized(node: Node, builder: Builder, x: Expr, scale: Expr, zero: Expr 
     is_known = known is not None and known.size == 1 and (zero is None or zeros is not None)
     if is_plain and is_known and known is not None and not isinstance(x, Constant):
         zero_point = 0 if zeros is None else int(zeros.reshape(-1)[0])
-        attrs = QuantizeAttrs(scale=float(known.reshape(())), zero_point=zero_point, dtype=dtype)
+        if isinstance(x, Call):
+            x, zero_point = signed(builder, x), zero_point - offset_of(dtype)
+        attrs = QuantizeAttrs(
+            scale=float(known.reshape(())), zero_point=zero_point, dtype=builder.dtype_of(x)
+        )
         return builder.call("qnn.dequantize", x, attrs=attrs)
     wide = CastAttrs(dtype=DType.INT32)
     centred = builder.call("cast", x, attrs=wide)

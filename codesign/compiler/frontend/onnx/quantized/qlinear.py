@@ -7,6 +7,7 @@ import numpy as np
 from codesign.compiler.frontend.onnx.builder import Builder
 from codesign.compiler.frontend.onnx.convolution import convolution_attrs
 from codesign.compiler.frontend.onnx.node import Node
+from codesign.compiler.frontend.onnx.quantized.factors import Reach
 from codesign.compiler.frontend.onnx.quantized.requantize import (
     Result,
     Sums,
@@ -17,9 +18,9 @@ from codesign.compiler.frontend.onnx.quantized.sums import (
     Operand,
     centred_weight,
     convolution,
-    is_bounded,
     matrix_product,
     product,
+    reach_of,
     swapped,
 )
 from codesign.compiler.frontend.onnx.windows import as_image, as_signal, spatial_rank
@@ -78,7 +79,8 @@ def qlinear_conv(node: Node, builder: Builder) -> Expr:
     scale = scalar_of(node, 1, "scale of the data") * scale_of(node, 4, "scale of the weight")
     bias = node.known(8, "bias")
     acc, weight = _convolution(node, builder, 3, 2, 5)
-    made = Sums(acc, bias, scale, 1, is_bounded(weight, 255, bias))
+    reach = _reach(builder, operand_of(node, 0, 2), weight)
+    made = Sums(acc, bias, scale, 1, reach)
     rank = spatial_rank(node, builder)
     return as_signal(builder, requantized(builder, made, result_of(node, 6, 7)), rank)
 
@@ -103,9 +105,9 @@ def _convolution(
 def qlinear_matmul(node: Node, builder: Builder) -> Expr:
     """Import QLinearMatMul: (a, scale, zero) (b, scale, zero) (y's scale, zero)."""
     scale = scalar_of(node, 1, "scale of the left") * scale_of(node, 4, "scale of the right")
-    acc, bounded = _matmul(node, builder, 3, 2, 5)
+    acc, reach = _matmul(node, builder, 3, 2, 5)
     axis = len(builder.shape_of(acc)) - 1
-    made = Sums(acc, None, scale, axis, bounded)
+    made = Sums(acc, None, scale, axis, reach)
     return requantized(builder, made, result_of(node, 6, 7))
 
 
@@ -116,27 +118,31 @@ def matmul_integer(node: Node, builder: Builder) -> Expr:
 
 def matmul_integer_to_float(node: Node, builder: Builder) -> Expr:
     """Import MatMulIntegerToFloat: a, b, scale of a, of b, zero of a, of b, bias in float32."""
-    acc, bounded = _matmul(node, builder, 1, 4, 5)
+    acc, reach = _matmul(node, builder, 1, 4, 5)
     scale = scalar_of(node, 2, "scale of the left") * scale_of(node, 3, "scale of the right")
     axis = len(builder.shape_of(acc)) - 1
-    made = dequantized(builder, Sums(acc, None, scale, axis, bounded))
+    made = dequantized(builder, Sums(acc, None, scale, axis, reach))
     bias = node.optional(6)
     return made if bias is None else builder.call("add", made, bias)
 
 
 def _matmul(
     node: Node, builder: Builder, right: int, left_zero: int, right_zero: int
-) -> tuple[Expr, bool]:
-    """Return the sums of a product, and whether they surely stay within 32 bits."""
+) -> tuple[Expr, Reach | None]:
+    """Return the sums of a product, and what they can be where the weight is known."""
     lhs, other = operand_of(node, 0, left_zero), node.input(right)
     ranks = [len(builder.shape_of(each)) for each in (lhs.codes, other)]
     if min(ranks) < 2:
         raise node.unsupported("an operand is a vector")
     if isinstance(other, Constant) and ranks[1] == 2:
         weight = weight_of(node, builder, swapped(builder, other), right_zero, 0)
-        return product(builder, lhs, weight), is_bounded(weight, 255, None)
+        return product(builder, lhs, weight), _reach(builder, lhs, weight)
     rhs = operand_of(node, right, right_zero)
-    return matrix_product(builder, lhs, rhs), False
+    return matrix_product(builder, lhs, rhs), None
+
+
+def _reach(builder: Builder, data: Operand, weight: Array) -> Reach:
+    return reach_of(weight, builder.dtype_of(data.codes), data.known_zero_point)
 
 
 def qgemm(node: Node, builder: Builder) -> Expr:
@@ -147,12 +153,13 @@ def qgemm(node: Node, builder: Builder) -> Expr:
     if not node.integer("transB", 0):
         other = swapped(builder, other)
     weight = weight_of(node, builder, other, 5, 0)
-    acc = product(builder, operand_of(node, 0, 2), weight)
+    data = operand_of(node, 0, 2)
+    acc = product(builder, data, weight)
     left = np.float32(node.number("alpha", 1.0)) * scalar_of(node, 1, "scale of the left")
     scale = (left * scale_of(node, 4, "scale of the right")).astype(np.float32)
     bias = node.known(6, "bias")
     flat = None if bias is None else bias.reshape(-1)
-    made = Sums(acc, flat, scale, 1, is_bounded(weight, 255, flat))
+    made = Sums(acc, flat, scale, 1, _reach(builder, data, weight))
     if node.optional(7) is None:
         return dequantized(builder, made)
     return requantized(builder, made, result_of(node, 7, 8))

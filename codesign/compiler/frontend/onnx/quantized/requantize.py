@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from codesign.compiler.frontend.onnx.builder import Builder
-from codesign.compiler.frontend.onnx.quantized.factors import FixedFactors, fixed_factors
+from codesign.compiler.frontend.onnx.quantized.factors import FixedFactors, Reach, fixed_factors
 from codesign.compiler.frontend.onnx.quantized.signed import offset_of, signed_type, unsigned
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Expr
@@ -46,14 +46,14 @@ class Result:
 class Sums:
     """32-bit sums of channels on `axis`; `bias` int32 and `scale` float32 have one or all of them.
 
-    `is_bounded` says that no sum with its bias leaves 32 bits.
+    `reach` is what the sums can be; None says that nothing is known of them.
     """
 
     acc: Expr
     bias: Array | None
     scale: Array
     axis: int
-    is_bounded: bool
+    reach: Reach | None
 
 
 def requantized(builder: Builder, sums: Sums, result: Result) -> Expr:
@@ -64,7 +64,11 @@ def requantized(builder: Builder, sums: Sums, result: Result) -> Expr:
     dtype = signed_type(result.dtype)
     low, high = (limit - result.zero_point for limit in result.limits)
     zero_point = result.zero_point - offset
-    fixed = fixed_factors(factor, low, high) if dtype is DType.INT8 and sums.is_bounded else None
+    fixed = (
+        fixed_factors(factor, reach, low, high)
+        if (dtype is DType.INT8 and (reach := _reach_with_bias(sums)) is not None)
+        else None
+    )
     if fixed is not None:
         codes = _by_integers(builder, sums, fixed, zero_point, (low, high))
     else:
@@ -94,6 +98,15 @@ def rounded(
 def along(builder: Builder, values: Array, axis: int, rank: int) -> Expr:
     """Return values [c] as a constant that broadcasts along an axis."""
     return builder.constant(np.ascontiguousarray(values).reshape(-1, *(1,) * (rank - axis - 1)))
+
+
+def _reach_with_bias(sums: Sums) -> Reach | None:
+    """Return what sums with their bias can be, None where they could leave 32 bits."""
+    if sums.reach is None:
+        return None
+    bias = np.zeros(1, np.int64) if sums.bias is None else sums.bias.astype(np.int64)
+    moved = Reach(sums.reach.least + bias, sums.reach.greatest + bias)
+    return moved if sums.reach.is_within_32_bits and moved.is_within_32_bits else None
 
 
 def _scaled(builder: Builder, sums: Sums, factor: Array) -> Expr:

@@ -20,7 +20,7 @@ from codesign.ops.qnn.quantize import QuantizeAttrs
 
 _SIGNED: Final[Mapping[DType, DType]] = {DType.UINT8: DType.INT8, DType.UINT16: DType.INT16}
 _WIDE: Final[Mapping[DType, DType]] = {DType.UINT8: DType.INT16, DType.UINT16: DType.INT32}
-_MOVES: Final = frozenset({"reshape", "transpose", "strided_slice", "nn.max_pool2d"})
+MOVES: Final = frozenset({"reshape", "transpose", "strided_slice", "nn.max_pool2d"})
 """Operators that give elements of their argument: codes may be shifted before or after."""
 
 
@@ -58,7 +58,7 @@ def signed(builder: Builder, codes: Expr) -> Expr:
             zero_point = attrs.zero_point - offset_of(dtype)
             kept = replace(attrs, zero_point=zero_point, dtype=_SIGNED[dtype])
             return builder.call("qnn.quantize", data, attrs=kept)
-        case Call(callee=OpRef(name=name), args=(data,), attrs=moves) if name in _MOVES:
+        case Call(callee=OpRef(name=name), args=(data,), attrs=moves) if name in MOVES:
             return builder.call(name, signed(builder, data), attrs=moves)
         case _:
             pass

@@ -13,6 +13,7 @@ from typing import final
 import numpy as np
 
 from codesign.compiler.frontend.onnx.builder import Builder
+from codesign.compiler.frontend.onnx.quantized.factors import Reach
 from codesign.compiler.frontend.onnx.quantized.signed import offset_of, signed
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Constant, Expr
@@ -24,7 +25,6 @@ from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.transpose import TransposeAttrs
 
 _EXACT_FLOAT32 = 1 << 24
-_SUM_LIMIT = 1 << 31
 
 
 @final
@@ -35,6 +35,17 @@ class Operand:
     codes: Expr
     zero_point: Expr | None = None
 
+    @property
+    def known_zero_point(self) -> int | None:
+        """The zero point as a number, None where it is computed at run time."""
+        match self.zero_point:
+            case None:
+                return 0
+            case Constant(value):
+                return int(value.reshape(()))
+            case _:
+                return None
+
 
 def centred_weight(weight: Array, zero_point: Array, axis: int) -> Array:
     """Return a weight less its zero point (one, or one for each place of `axis`), int8 or int16."""
@@ -44,13 +55,18 @@ def centred_weight(weight: Array, zero_point: Array, axis: int) -> Array:
     return moved.astype(np.int8 if fits else np.int16)
 
 
-def is_bounded(weight: Array, reach: int, bias: Array | None) -> bool:
-    """Whether sums over `weight[0]` of data within +-reach stay within 32 bits with their bias."""
-    rows = np.abs(weight.astype(np.int64)).reshape(len(weight), -1).sum(axis=1)
-    most = rows * reach
-    if bias is not None:
-        most = most + np.abs(bias.astype(np.int64))
-    return bool(most.max(initial=0) < _SUM_LIMIT)
+def reach_of(weight: Array, codes: DType, zero_point: int | None) -> Reach:
+    """Return the least and greatest sums over `weight[0]` that codes can give.
+
+    Padding contributes nothing; without a zero point it may be any code.
+    """
+    low, high = codes.minimum, codes.maximum
+    least = low - (high if zero_point is None else zero_point)
+    greatest = high - (low if zero_point is None else zero_point)
+    rows = weight.astype(np.int64).reshape(len(weight), math.prod(weight.shape[1:]))
+    below = np.minimum(rows * min(least, 0), rows * max(greatest, 0)).sum(axis=1)
+    above = np.maximum(rows * min(least, 0), rows * max(greatest, 0)).sum(axis=1)
+    return Reach(below, above)
 
 
 def convolution(builder: Builder, data: Operand, weight: Array, attrs: Conv2DAttrs) -> Expr:
@@ -116,15 +132,11 @@ def swapped(builder: Builder, matrix: Expr) -> Expr:
 def _zero_point(builder: Builder, data: Operand) -> tuple[int, Expr | None]:
     """Return the zero point of signed codes: as a number, or what is to be taken away besides."""
     offset = offset_of(builder.dtype_of(data.codes))
-    match data.zero_point:
-        case None:
-            return -offset, None
-        case Constant(value):
-            return int(value.reshape(())) - offset, None
-        case other:
-            wide = builder.call("cast", other, attrs=CastAttrs(dtype=DType.INT32))
-            scalar = builder.call("reshape", wide, attrs=ReshapeAttrs(shape=()))
-            return -offset, scalar
+    known = data.known_zero_point
+    if known is not None or data.zero_point is None:
+        return (known or 0) - offset, None
+    wide = builder.call("cast", data.zero_point, attrs=CastAttrs(dtype=DType.INT32))
+    return -offset, builder.call("reshape", wide, attrs=ReshapeAttrs(shape=()))
 
 
 def _centred(builder: Builder, operand: Operand) -> Expr:
