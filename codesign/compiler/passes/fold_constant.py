@@ -172,7 +172,7 @@ class _Folding:
         match rebuilt:
             case Project(value, index) if isinstance(made := self._known(value), Tuple):
                 assert isinstance(original, Project), "a field is rebuilt as one"
-                is_free = value is not made or self._may_go(original.value)
+                is_free = value is not made or made in self._plain or self._may_go(original.value)
                 return made.fields[index] if is_free and index < len(made.fields) else rebuilt
             case Call(OpRef(), args):
                 known = self._values(args)

@@ -7,7 +7,8 @@ becomes
 
 That is done where a function is only called, also by itself. One that is a value and uses nothing
 of its surroundings becomes a global function; any other one is made by a global function that takes
-what it uses, marked `Closure=1`:
+what it uses, marked `Closure=1`. A function whose variable has an annotation that knows other
+lengths than its own type does is always a value:
 
     def @main_lambda(%n: int32, Closure=1) { fn (%x: int32) { add(%x, %n) } }
 
@@ -23,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
+from codesign.compiler.analysis.boundaries import boundary_variables
 from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext
@@ -87,6 +89,7 @@ class _Lifting:
     def __init__(self, module: Module) -> None:
         self.made: dict[str, Function] = {}
         self._types = infer_types(module)
+        self._boundaries = boundary_variables(module)
         self._names = Names(module.functions)
         self._type_names = type_parameter_names(module)
         self._root = module.main if "main" in module.functions else Function((), Var("none"))
@@ -112,7 +115,8 @@ class _Lifting:
         if isinstance(node, Let) and _is_lifted(node.value, self._root):
             assert isinstance(node.value, Function), "only functions are lifted"
             self._named[node.value] = node.var
-            if node.var not in self._escaping or not self._captured(node.value):
+            is_called = node.var not in self._escaping or not self._captured(node.value)
+            if is_called and node.var not in self._boundaries:
                 self._known[node.var] = self._promise(node.value, node.var.name)
         yield from children(node)
 
@@ -184,7 +188,8 @@ class _Lifting:
         if var in self._known:
             return self._known[var].function
         lifted = self._promise(function, "lambda" if var is None else var.name)
-        if not lifted.captured:
+        calls_itself = var is not None and var in free_variables(function)
+        if not lifted.captured and not calls_itself:
             self._define(lifted, function)
             return lifted.function
         inner = self._rebuilt(function)

@@ -61,6 +61,17 @@ PROGRAMS: Mapping[str, str] = {
           (%y, %g(%x))
         }
     """,
+    "the variable of a local function knows more": """
+        def @main(%x: Tensor[(?,), float32], %y: Tensor[(3,), float32]) {
+          let %loop: fn (int32, Tensor[(?,), float32]) -> Tensor[(3,), float32] =
+            fn (%n, %s: Tensor[(?,), float32]) {
+              if (%n == 0) { %s } else { exp(%loop(%n - 1, %s)) }
+            };
+          let %f: fn (int32) -> Tensor[(3,), float32] = fn (%n) { nn.relu(%x) };
+          let %g = fn (%z) { add(%loop(1, %z), %f(2)) };
+          (%loop(2, %x), %f(1), %g(%x), %g(%y))
+        }
+    """,
     "a length has a name": """
         def @f(%x: Tensor[(n, 2), float32], Inline=1) { transpose(%x, axes=[1, 0]) }
         def @main(%x: Tensor[(3,), float32]) {
@@ -121,6 +132,13 @@ UNTOLD: Mapping[str, str] = {
         def @f(%state) { () }
         def @g(%x: Tensor[(3,), float32]) { @f(%x) }
         def @main(%x: Tensor[(3,), float32]) { let %f = @f; (%x, (fn (%h) { %x })(%f)) }
+    """,
+    "a branch that writes is decided": """
+        def @main(%x: Tensor[(3,), float32]) {
+          let %r = ref(%x);
+          let %y = (if (True) { (2f,) } else { ref_write(%r, exp(%x)); (3f,) }).0;
+          add(ref_read(%r), broadcast_to(%y, shape=[3]))
+        }
     """,
     "a let has one node as value and as body": """
         def @main(%x: Tensor[(3,), float32]) {
