@@ -18,7 +18,7 @@ from typing import TypeAlias, final
 from codesign.accel.config import AccelConfig
 from codesign.accel.peaks import peaks
 from codesign.compiler.analysis.infer_types import infer_types
-from codesign.ir.relay.expr import Call, Expr, OpRef
+from codesign.ir.relay.expr import Call, Expr, OpRef, Tuple
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType
 from codesign.ir.relay.visit import post_order
@@ -47,13 +47,19 @@ class Need:
         )
 
 
-def needs(module: Module) -> tuple[Need, ...]:
-    """Return the needs of a quantized network's layers, in order."""
+def needs(module: Module, tiles_of: AccelConfig | None = None) -> tuple[Need, ...]:
+    """Return the needs of a quantized network's layers, in order.
+
+    With `tiles_of`, samples and channels fill whole tiles of that configuration; fewer channels
+    than a tile has stay what they are, as the host packs those of a first layer closer.
+    """
     shapes = {
         expr: type_.static_shape
         for expr, type_ in infer_types(module).items()
         if isinstance(type_, TensorType)
     }
+    if tiles_of is not None:
+        shapes = _in_tiles(module, shapes, tiles_of)
     residuals = dict(_residuals(module, shapes))
     return tuple(
         Need(call=call, macs=macs, bytes=moved, residual_bytes=residuals.get(call, 0))
@@ -61,12 +67,43 @@ def needs(module: Module) -> tuple[Need, ...]:
     )
 
 
-def bound_cycles(module: Module, config: AccelConfig) -> float:
-    """Return the roofline's cycles of a whole network."""
-    return sum(each.cycles(config) for each in needs(module))
+def bound_cycles(module: Module, config: AccelConfig, *, in_tiles: bool = False) -> float:
+    """Return the roofline's cycles of a whole network, of its own numbers or in whole tiles."""
+    return sum(each.cycles(config) for each in needs(module, config if in_tiles else None))
 
 
 _Shapes: TypeAlias = Mapping[Expr, tuple[int, ...]]
+
+
+def _in_tiles(module: Module, shapes: _Shapes, config: AccelConfig) -> _Shapes:
+    """Return shapes whose samples and channels fill tiles; joined parts each fill their own."""
+    tiled = {expr: _tiled(shape, config) for expr, shape in shapes.items()}
+    for call in _calls(module):
+        match call:
+            case Call(callee=OpRef(name="concatenate"), args=(Tuple(fields=parts),)):
+                first, _, *rest = tiled[call]
+                tiled[call] = (first, sum(tiled[part][1] for part in parts), *rest)
+            case Call(callee=OpRef(name="qnn.conv2d" | "qnn.dense"), args=(data, weight)):
+                outputs, inputs, *kernel = shapes[weight]
+                whole = _whole(inputs, config.block_in)
+                if inputs == shapes[data][1]:
+                    whole = tiled[data][1]
+                tiled[weight] = (_whole(outputs, config.block_out), whole, *kernel)
+            case _:
+                pass
+    return tiled
+
+
+def _tiled(shape: tuple[int, ...], config: AccelConfig) -> tuple[int, ...]:
+    if len(shape) < 2:
+        return shape
+    samples, channels, *rest = shape
+    filled = -(-samples // config.batch) * config.batch
+    return filled, _whole(channels, config.block_out), *rest
+
+
+def _whole(channels: int, block: int) -> int:
+    return channels if channels < block else -(-channels // block) * block
 
 
 def _operators(module: Module, shapes: _Shapes) -> Iterator[tuple[Call, int, int]]:

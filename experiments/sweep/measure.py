@@ -81,13 +81,13 @@ def _on_cpu(blank: Row, module: Module) -> Row:
 
 
 def _median_ms(run: Callable[[], object]) -> float:
-    """Return the median time of a run, after one that is not counted."""
+    """Return the median of a run's processor time, after one run that is not counted."""
     run()
     times = []
     for _ in range(_REPETITIONS):
-        before = time.perf_counter()
+        before = time.process_time()
         run()
-        times.append(time.perf_counter() - before)
+        times.append(time.process_time() - before)
     return median(times) * 1e3
 
 
@@ -124,6 +124,7 @@ def _on_accelerator(blank: Row, point: Point, module: Module, started: float) ->
     row = replace(
         _filled(blank, config, [run.counters for _, run in runs], layers, compiled),
         roofline_cycles=bound_cycles(module, config),
+        tile_roofline_cycles=bound_cycles(module, config, in_tiles=True),
         host_ms=sum(
             _host_ms(step.kernel) for step in executable.steps if isinstance(step, CpuStep)
         ),

@@ -5,18 +5,25 @@ from __future__ import annotations
 import pickle
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final, TypeVar, final
 
 from codesign.compiler.pipelines import optimize
 from codesign.compiler.quantization import QuantizationConfig, RangeMethod
 from codesign.ir.relay.module import Module
+from experiments.models.cells import cell, integer_cell
 from experiments.road.build import quantize_subject
 from experiments.road.subject import Subject, is_network, subject
 
 _STACK_BYTES: Final = 512 << 20
 _DEPTH: Final = 200_000
+CELLS: Final[Mapping[str, str]] = MappingProxyType(
+    {f"{kind}-cell": kind for kind in ("lstm", "gru", "tree")}
+)
+"""Names of single steps of recurrent and tree-shaped networks, and their kind."""
+
 _PLAIN: Final = QuantizationConfig(method=RangeMethod.MINMAX, bins=256, compensate=False)
 
 _Result = TypeVar("_Result")
@@ -43,7 +50,7 @@ def from_bytes(data: bytes) -> Prepared:
 
 
 def prepare(network: str, say: Callable[[str], None]) -> Prepared:
-    """Load and quantize a network.
+    """Load and quantize a network, or one step of a recurrent one (`CELLS`).
 
     Weights that are seeded and not trained are rounded plainly, from one sample: no time depends on
     their values.
@@ -53,6 +60,10 @@ def prepare(network: str, say: Callable[[str], None]) -> Prepared:
     CodesignError
         There is no such network, or it cannot be quantized.
     """
+    if network in CELLS:
+        kind = CELLS[network]
+        whole = integer_cell(kind, 1).module
+        return Prepared(name=network, floating=cell(kind, 1), integer=optimize(whole))
     judged: Subject = subject(network, samples=1)
     if is_network(network) and not judged.is_trained:
         judged = replace(judged, calibration=judged.calibration[:1], quantization=_PLAIN)

@@ -3,7 +3,8 @@
 networks = ["digits", "resnet18"]     names or ONNX files
 targets = ["accel", "cpu"]            accel: exact cycles; cpu: measured time, once per network
 preset = "base"                       the knobs that are not swept; or a list of presets
-samples = [1, 16]                     samples in one run; 1 where left out
+samples = [1, 16]                     samples in one run, 1 where left out; or "rows": as many as
+                                      a tile has rows
 tiling = "search"                     search: programs are timed; estimate: ten times as fast
                                       to compile, some percent slower to run
 
@@ -64,12 +65,15 @@ class Search:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A sweep; `grid` gives each swept knob's values, each of `bases` all others."""
+    """A sweep; `grid` gives each swept knob's values, each of `bases` all others.
+
+    Each point runs each of `samples` at once; where it is None, as many as a tile has rows.
+    """
 
     networks: tuple[str, ...]
     targets: tuple[str, ...] = ("accel",)
     bases: tuple[AccelConfig, ...] = (AccelConfig(),)
-    samples: tuple[int, ...] = (1,)
+    samples: tuple[int, ...] | None = (1,)
     tiling: str = "search"
     grid: Mapping[Knob, tuple[int, ...]] = field(default_factory=dict)
     search: Search | None = None
@@ -79,7 +83,11 @@ class Plan:
         """Number of points, without those that a search leaves out."""
         configurations = len(self.bases) * prod(len(values) for values in self.grid.values())
         each = configurations * ("accel" in self.targets) + ("cpu" in self.targets)
-        return len(self.networks) * len(self.samples) * each
+        return len(self.networks) * len(self.samples or (0,)) * each
+
+    def samples_of(self, config: AccelConfig) -> tuple[int, ...]:
+        """Return how many samples are run at once on a configuration, one after the other."""
+        return (config.batch,) if self.samples is None else self.samples
 
     def configurations(self) -> Iterator[AccelConfig]:
         """Yield every combination, the last knob fastest; not all need to be legal."""
@@ -121,7 +129,7 @@ def parse_plan(text: str, *, source: str = "the plan") -> Plan:
         networks=tuple(table["networks"]),
         targets=tuple(table.get("targets", ("accel",))),
         bases=tuple(preset(each) for each in _listed(table.get("preset", "base"))),
-        samples=tuple(table.get("samples", (1,))),
+        samples=None if table.get("samples") == "rows" else tuple(table.get("samples", (1,))),
         tiling=table.get("tiling", "search"),
         grid=MappingProxyType(
             {("accel", name): tuple(values) for name, values in grid.items()}
@@ -169,8 +177,12 @@ def _choice_mistakes(table: Mapping[str, Any], source: str) -> Iterator[Problem]
     if not _is_texts(presets):
         yield Problem(what=f"{source}: preset must be a name or names", found=f"found {presets!r}")
     samples = table.get("samples", [1])
-    if not isinstance(samples, list) or not samples or any(type(n) is not int for n in samples):
-        yield Problem(what=f"{source}: samples must be a list of int", found=f"found {samples!r}")
+    if samples == "rows":
+        pass
+    elif not isinstance(samples, list) or not samples or any(type(n) is not int for n in samples):
+        yield Problem(
+            what=f'{source}: samples must be a list of int or "rows"', found=f"found {samples!r}"
+        )
     elif min(samples) < 1 or len(set(samples)) < len(samples):
         yield Problem(
             what=f"{source}: samples must be positive and differ", found=f"found {samples!r}"

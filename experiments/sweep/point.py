@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import final
 
@@ -38,18 +37,21 @@ class Point:
 
 def points(plan: Plan) -> Iterator[Point]:
     """Yield a plan's points, network by network."""
-    for network, samples in product(plan.networks, plan.samples):
+    for network in plan.networks:
         if "cpu" in plan.targets:
-            yield Point(network=network, target="cpu", config=plan.bases[0], samples=samples)
+            base = plan.bases[0]
+            for samples in plan.samples_of(base):
+                yield Point(network=network, target="cpu", config=base, samples=samples)
         if "accel" in plan.targets:
             for config in plan.configurations():
-                yield Point(
-                    network=network,
-                    target="accel",
-                    config=config,
-                    samples=samples,
-                    tiling=plan.tiling,
-                )
+                for samples in plan.samples_of(config):
+                    yield Point(
+                        network=network,
+                        target="accel",
+                        config=config,
+                        samples=samples,
+                        tiling=plan.tiling,
+                    )
 
 
 def _network_identity(network: str) -> str:

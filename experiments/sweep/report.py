@@ -135,7 +135,7 @@ def label(row: Row, plan: Plan) -> str:
     swept = [f"{name} {_knob(config, (group, name))}" for group, name in plan.grid]
     if len(plan.bases) > 1 or not swept:
         swept.insert(0, f"{config.batch}x{config.block_in}x{config.block_out}")
-    if len(plan.samples) > 1:
+    if plan.samples is None or len(plan.samples) > 1:
         swept.append(f"samples {row.samples}")
     return ", ".join(swept)
 

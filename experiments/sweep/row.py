@@ -27,7 +27,8 @@ class Row:
     """One point: what was measured, or why it could not be.
 
     Cycles, times, work, bytes and energy are those of one run of `samples` samples.
-    `roofline_cycles` is what the network needs at least (`rows/study_bounds`); `host_ms` the time
+    `roofline_cycles` is what the network needs at least (`rows/study_bounds`), and
+    `tile_roofline_cycles` what it does in whole tiles of the configuration; `host_ms` is the time
     that operators which stay on the host take on this machine, beside `time_ms`.
     `status` is `done` or `refused`; numbers are None where it is refused or a target has none.
     `busiest_cycles` is what the busiest of array, vector unit and memory has to spend in each layer
@@ -47,6 +48,7 @@ class Row:
     busiest_cycles: int | None = None
     busiest_percent: float | None = None
     roofline_cycles: float | None = None
+    tile_roofline_cycles: float | None = None
     host_ms: float | None = None
     macs: int | None = None
     utilization_percent: float | None = None

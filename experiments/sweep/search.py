@@ -29,6 +29,7 @@ def search(plan: Plan, store: Store, networks: Mapping[str, Prepared]) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     known = {row.point: row for row in store.rows()}
     with Progress(console=CONSOLE) as progress:
+        (samples,) = plan.samples or (1,)
         for name in plan.networks:
             task = progress.add_task(name, total=plan.search.trials)
             study = _study(plan.search)
@@ -38,7 +39,7 @@ def search(plan: Plan, store: Store, networks: Mapping[str, Prepared]) -> None:
                     network=name,
                     target="accel",
                     config=_suggested(plan, trial),
-                    samples=plan.samples[0],
+                    samples=samples,
                     tiling=plan.tiling,
                 )
                 row = known.get(point.identity)
@@ -85,7 +86,7 @@ def check_search(plan: Plan) -> None:
             "a search chooses among values of knobs, and the plan's grid has none",
             help="add [grid] with lists of values",
         )
-    if len(plan.bases) > 1 or len(plan.samples) > 1:
+    if len(plan.bases) > 1 or plan.samples is None or len(plan.samples) > 1:
         raise CodesignError.of("a search chooses among knobs: it takes one preset and one number")
     if "accel" not in plan.targets:
         raise CodesignError.of("a search needs the target accel", found=f"{list(plan.targets)}")

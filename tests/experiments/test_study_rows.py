@@ -37,6 +37,17 @@ def test_a_sum_costs_one_more_tensor() -> None:
     assert (need.bytes, need.residual_bytes) == (256 + 256 + 256, 256)
 
 
+def test_a_bound_in_tiles_counts_idle_rows_and_lanes() -> None:
+    maker = Maker(np.random.default_rng(0))
+    x = maker.var((1, 20, 8, 8))
+    module = Module({"main": Function((x,), maker.conv(x, (30, 20, 1, 1)))})
+    (own,), (base,) = needs(module), needs(module, preset("base"))
+    assert (own.macs, own.bytes) == (64 * 20 * 30, 64 * 20 + 20 * 30 + 64 * 30)
+    assert (base.macs, base.bytes) == (64 * 32 * 32, 64 * 32 + 32 * 32 + 64 * 32)
+    (batch,) = needs(module, preset("batch16"))
+    assert batch.macs == 16 * 64 * 20 * 32  # 16 rows of which 15 are idle
+
+
 def test_mobilenet_has_the_published_number_of_parameters() -> None:
     learned = [w for w in mobilenet.to_onnx().graph.initializer if "limit" not in w.name]
     counted = [w for w in learned if not w.name.endswith((".mean", ".variance"))]

@@ -83,8 +83,20 @@ def test_text_that_is_no_toml_is_refused() -> None:
 def test_a_plan_has_presets_side_by_side_and_numbers_of_samples() -> None:
     plan = parse_plan('networks = ["digits"]\npreset = ["base", "batch16"]\nsamples = [1, 16]')
     found = [(each.samples, each.config.batch) for each in points(plan)]
-    assert found == [(1, 1), (1, 16), (16, 1), (16, 16)]
+    assert found == [(1, 1), (16, 1), (1, 16), (16, 16)]
     assert plan.size == len({each.identity for each in points(plan)}) == 4
+
+
+def test_a_plan_fills_the_rows_of_each_preset() -> None:
+    plan = parse_plan(
+        'networks = ["digits"]\npreset = ["base", "batch4", "batch16"]\nsamples = "rows"'
+    )
+    assert [(each.samples, each.config.batch) for each in points(plan)] == [
+        (1, 1),
+        (4, 4),
+        (16, 16),
+    ]
+    assert plan.size == 3
 
 
 def test_what_a_plan_cannot_mean_is_named() -> None:
