@@ -87,11 +87,16 @@ class Product:
         """The type of the sums."""
         return self.left.dtype
 
+    def value(self, axes: Mapping[Axis, Index], total: Expr) -> Expr:
+        """Return a result at a place, given its sum."""
+        replaced = {self.reduce: convert(total, self.reduce.dtype)}
+        return Substitution(axes, replaced).expr(self.stage.body)
+
     def with_sum(self, axes: Mapping[Axis, Index], total: Expr) -> Store:
         """Return the store of a result at a place, given its sum."""
-        chosen = Substitution(axes, {self.reduce: convert(total, self.reduce.dtype)})
+        chosen = Substitution(axes, {})
         place = tuple(map(chosen.index, self.stage.index))
-        return Store(self.stage.target, place, chosen.expr(self.stage.body))
+        return Store(self.stage.target, place, self.value(axes, total))
 
     def axes_at(self, batch: Index, m: Index, n: Index) -> dict[Axis, Index]:
         """Return what the result's axes are at a place of its three groups."""

@@ -8,6 +8,8 @@ from typing import Final, final
 
 import numpy as np
 
+from codesign.compiler.backends.gpu.attention import ATTENTION, AttentionAttrs, with_attention
+from codesign.compiler.backends.gpu.attention_kernel import attention_of, over_keys
 from codesign.compiler.backends.gpu.contraction import product_in, tiled
 from codesign.compiler.backends.gpu.device import DeviceModel
 from codesign.compiler.backends.gpu.elementwise import per_element
@@ -43,6 +45,9 @@ _KEEPING: Final = FUSIBLE | {
 }
 """Operators whose result may lie as their operand does."""
 
+_TURNING: Final = PRODUCTS | {ATTENTION}
+"""Operators that read a turned tensor as well as a plain one."""
+
 _MOVED_WHOLE: Final = frozenset({"reshape", "concatenate"})
 """Operators that move tensors and do not look at elements."""
 
@@ -72,6 +77,8 @@ def lower(graph: Graph, device: DeviceModel) -> GpuProgram:
     if missing:
         raise CodesignError(*missing)
     legal = with_rows(legal)
+    if device.has_tensor_cores:
+        legal = with_attention(legal)
     mistakes = tuple(check.mistake for check in legal.checks)
     return GpuProgram(_Lowering(legal, device).run(), mistakes)
 
@@ -129,8 +136,11 @@ class _Lowering:
             self._declare(anchor.result, self._plain(anchor.inputs[0]))
         elif anchor.operator == "concatenate":
             self._concatenate(anchor)
-        elif anchor.operator == ROWS:
-            self._rows(anchor)
+        elif anchor.operator in (ROWS, ATTENTION):
+            if anchor.operator == ROWS:
+                self._rows(anchor)
+            else:
+                self._attention(anchor)
             if len(group.steps) > 1:
                 self._stage(Group(group.steps[1:]))
         elif not self._is_left_to_readers(group):
@@ -144,7 +154,7 @@ class _Lowering:
         readers = [step for step in self.graph.steps if value in step.inputs]
         if is_widening(group.anchor):
             return all(step.operator not in _MOVED_WHOLE for step in readers)
-        return all(step.operator in PRODUCTS for step in readers)
+        return all(step.operator in _TURNING for step in readers)
 
     def _with_views(self, group: Group) -> Group:
         """Return the group with what was left to it, read by the way."""
@@ -254,16 +264,56 @@ class _Lowering:
             return
         whole = self._with_views(group)
         views = whole.steps[: len(whole.steps) - len(group.steps)]
-        buffers: dict[Value, Buffer] = {}
-        places: list[Place] = []
-        for value in operands_of(whole):
-            layout, place = self._operand(whole, value)
-            name = f"operand{len(buffers)}"
-            buffers[value] = Buffer(name, value.shape, value.dtype, layout)
-            places.append(place)
+        buffers, places = self._buffers(whole)
         target = Buffer("target", step.result.shape, step.result.dtype)
         kernel = over_rows(attrs.steps, views, buffers, target, self.device)
         self._launch(kernel, (*places, home), "+".join(each.operator for each in attrs.steps))
+
+    def _buffers(
+        self, group: Group, absent: Value | None = None
+    ) -> tuple[dict[Value, Buffer], list[Place]]:
+        """Return the buffers by which a group reads its operands, and their places.
+
+        What is `absent` has a buffer, the last one, and no place.
+        """
+        buffers: dict[Value, Buffer] = {}
+        places: list[Place] = []
+        for value in operands_of(group):
+            if value is not absent:
+                layout, place = self._operand(group, value)
+                name = f"operand{len(buffers)}"
+                buffers[value] = Buffer(name, value.shape, value.dtype, layout)
+                places.append(place)
+        if absent is not None:
+            buffers[absent] = Buffer("absent", absent.shape, absent.dtype)
+        return buffers, places
+
+    def _attention(self, step: Step) -> None:
+        """Run attention as one kernel, or in its three parts where that does not go."""
+        attrs = attrs_of(step, AttentionAttrs)
+        scores, weighted = Group(attrs.scores), Group(attrs.weighted)
+        whole = self._with_views(Group((*attrs.scores, *attrs.weighted)))
+        views = whole.steps[: len(whole.steps) - len(attrs.scores) - len(attrs.weighted)]
+        buffers, places = self._buffers(whole, attrs.softmax.result)
+        operands = tuple(buffers.values())[:-1]
+        stages = []
+        for group in (scores, weighted):
+            target = Buffer("target", group.result.shape, group.result.dtype)
+            axes, index = domain(group.result.shape, PLAIN)
+            steps = Group((*views, *group.steps))
+            body = expression(steps, index, lambda value: buffers[value], None)
+            stages.append(Stage(target, index, axes, body))
+        attention = attention_of(stages[0], stages[1], self.device)
+        kernel = None
+        if attention is not None:
+            kernel = over_keys(attention, (*operands, stages[1].target), self.device)
+        if kernel is None:
+            self._stage(scores)
+            self._rows(attrs.softmax)
+            self._stage(weighted)
+            return
+        home = self._create(step.result, PLAIN)
+        self._launch(kernel, (*places, home), "attention")
 
     def _launch(self, kernel: SimtKernel, places: tuple[Place, ...], label: str) -> None:
         if kernel.block.extent > self.device.blocks:

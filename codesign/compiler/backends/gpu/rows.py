@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from codesign.compiler.backends.gpu.joins import EXCHANGED_BYTES
+from codesign.compiler.backends.gpu.prepare import is_widening
 from codesign.compiler.lower.graph import Graph, Step, Value
 from codesign.compiler.lower.group import FUSIBLE
 from codesign.ir.relay.expr import Attrs
@@ -130,4 +131,6 @@ def _grown(
         ]
         if leaving == [step]:
             best = len(inside)
+    while best > 1 and is_widening(inside[best - 1]):
+        best -= 1  # whoever reads float16 can widen it
     return tuple(inside[:best])
