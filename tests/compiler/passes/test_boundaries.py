@@ -19,6 +19,7 @@ from codesign.dtypes import DType
 from codesign.ir.relay.expr import Call, If, Let
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import UNKNOWN, FuncType, TensorType, Type, type_text
+from experiments.laws.answers import answer, is_same
 from experiments.laws.passes import judge
 from experiments.laws.program import Program
 
@@ -167,6 +168,15 @@ def test_passes_and_levels_keep_types_and_answers(name: str) -> None:
     module = _module({**PROGRAMS, **UNTOLD}[name])
     args = (VECTOR,) * len(module.main.params)
     assert judge(Program(0, 0, module, args)).breaches == ()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_there_and_back_through_continuations_types_and_answers_stay(name: str) -> None:
+    module = _module(PROGRAMS[name])
+    back = PASSES["un-cps"]().run(PASSES["to-cps"]().run(module, PassContext()), PassContext())
+    assert _main_type(back) == _main_type(module)
+    args = (VECTOR,) * len(module.main.params)
+    assert is_same(answer(back, args), answer(module, args))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

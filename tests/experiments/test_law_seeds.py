@@ -1,0 +1,26 @@
+"""Random programs that a pass once broke: it keeps their answers, their types and itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.laws.passes import judge
+from experiments.laws.program import random_program
+from experiments.rows.relay_laws import size_of_seed
+
+BROKEN = (
+    *((seed, "partial-evaluate") for seed in (22, 37, 69, 78, 111, 118, 147, 157, 179)),
+    (101, "to-graph-normal-form"),
+    (113, "eliminate-dead-code"),
+    (121, "to-a-normal-form"),
+    (121, "to-cps"),
+    (5281, "lambda-lift"),
+    (5365, "lambda-lift"),
+    (5517, "fold-constant"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "name"), BROKEN)
+def test_a_pass_keeps_a_program_that_it_broke(seed: int, name: str) -> None:
+    assert judge(random_program(seed, size_of_seed(seed)), (name,)).breaches == ()
