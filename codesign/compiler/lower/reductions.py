@@ -135,16 +135,21 @@ def _sum_pool(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
     return _pool(step, index, read, Reduction.SUM, attrs_of(step, QSumPool2DAttrs))
 
 
-def _avg_pool(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
-    """Operand 1 is the number of elements that each window's sum is divided by."""
-    attrs = attrs_of(step, Pool2DAttrs)
+def windows_sum(step: Step, index: tuple[Index, ...], read: Read, attrs: Pool2DAttrs) -> Expr:
+    """Return the sum of what a window meets of the data; of integers in float64."""
     dtype = step.result.dtype
 
     def widened(number: int, place: tuple[Index, ...]) -> Expr:
         value = read(number, place)
         return value if dtype.is_float else convert(value, DType.FLOAT64)
 
-    total = _pool(step, index, widened, Reduction.SUM, attrs)
+    return _pool(step, index, widened, Reduction.SUM, attrs)
+
+
+def _avg_pool(step: Step, index: tuple[Index, ...], read: Read) -> Expr:
+    """Operand 1 is the number of elements that each window's sum is divided by."""
+    dtype = step.result.dtype
+    total = windows_sum(step, index, read, attrs_of(step, Pool2DAttrs))
     count = convert(read(1, (index[2], index[3])), total.dtype)
     average = apply(Fn.DIVIDE, total, count)
     if dtype.is_float:

@@ -9,13 +9,16 @@ from typing import Final, TypeAlias, final
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.compiler.backends.native.tensors import tensor_type
 from codesign.ir.control.program import Operator
+from codesign.ir.relay.types import UNKNOWN
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.broadcast_to import BroadcastToAttrs
 from codesign.ops.collapse_sum import CollapseSumAttrs
 from codesign.ops.expand_dims import ExpandDimsAttrs, SqueezeAttrs
+from codesign.ops.image.resize2d import ResizeAttrs
 from codesign.ops.like import ReshapeLikeAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
+from codesign.ops.nn.conv2d_transpose import Conv2DTransposeAttrs
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.one_hot import OneHotAttrs
@@ -89,13 +92,28 @@ class ShapeWriter:
             case "broadcast_to", BroadcastToAttrs(shape=shape):
                 what = "broadcast_to has operands that do not broadcast"
                 return self._broadcast_to(first, tuple(map(str, shape)), what)
-            case "nn.pad", PadAttrs(pad_width=widths):
-                return self._pad(first, widths)
+            case "gather_elements", AxisAttrs(axis=axis):
+                return self._gathered(first, operands[1], axis % len(first))
+            case "gather_nd", _:
+                depth = tensor_type(operator.inputs[1]).shape[-1]
+                assert depth is not UNKNOWN, "it says how many axes the result has"
+                return (*operands[1][:-1], *first[depth:])
+            case "nn.pad", PadAttrs() as pad:
+                return self._pad(first, pad)
             case "nn.conv2d", Conv2DAttrs() as conv:
                 outputs, _, *size = tensor_type(operator.inputs[1]).static_shape
                 rows = self._windows(name, first, (size[0], size[1]), conv)
                 return (first[0], str(outputs), *rows)
-            case "nn.max_pool2d", Pool2DAttrs() as pool:
+            case "nn.conv2d_transpose", Conv2DTransposeAttrs() as conv:
+                _, per_group, *size = tensor_type(operator.inputs[1]).static_shape
+                rows = self._spread(first, (size[0], size[1]), conv)
+                return (first[0], str(per_group * conv.groups), *rows)
+            case "image.resize2d", ResizeAttrs(size=(height, width)):
+                for axis in (2, 3):
+                    some = self.text.op(f"icmp sgt i64 {first[axis]}, 0")
+                    self.require(some, "image.resize2d has no elements to take from")
+                return (*first[:2], str(height), str(width))
+            case (("nn.max_pool2d" | "nn.avg_pool2d"), Pool2DAttrs() as pool):
                 return (*first[:2], *self._windows(name, first, pool.pool_size, pool))
             case "nn.bias_add", BiasAddAttrs(axis=axis):
                 self._same(first[axis], operands[1][0], "nn.bias_add takes a bias of another shape")
@@ -187,16 +205,58 @@ class ShapeWriter:
             room = self.text.op(f"add i64 {data[axis + 2]}, {added}")
             good = self.text.op(f"icmp sge i64 {room}, 0")
             self.require(good, f"{name} has no output along its {word}")
+            if isinstance(attrs, Pool2DAttrs) and attrs.ceil_mode:
+                found.append(self._rounded_up(room, data[axis + 2], attrs, axis))
+                continue
             steps = self.text.op(f"sdiv i64 {room}, {attrs.strides[axis]}")
             found.append(self.text.op(f"add i64 {steps}, 1"))
         return tuple(found)
 
-    def _pad(self, data: Extents, widths: tuple[tuple[int, int], ...]) -> Extents:
+    def _rounded_up(self, room: str, length: str, attrs: Pool2DAttrs, axis: int) -> str:
+        """Return the number of windows, the last one perhaps not full, begun inside the data."""
+        stride, text = attrs.strides[axis], self.text
+        more = text.op(f"add i64 {room}, {stride - 1}")
+        steps = text.op(f"sdiv i64 {more}, {stride}")
+        begin = text.op(f"mul i64 {steps}, {stride}")
+        end = text.op(f"add i64 {length}, {attrs.padding[axis]}")
+        is_inside = text.op(f"icmp slt i64 {begin}, {end}")
+        one = text.op(f"zext i1 {is_inside} to i64")
+        return text.op(f"add i64 {steps}, {one}")
+
+    def _spread(self, data: Extents, size: tuple[int, int], attrs: Conv2DTransposeAttrs) -> Extents:
+        """Return height and width of a transposed convolution, both at least one."""
+        found = []
+        for axis, word in enumerate(("height", "width")):
+            covered = (size[axis] - 1) * attrs.dilation[axis] + 1 + attrs.output_padding[axis]
+            added = covered - attrs.padding[axis] - attrs.padding[axis + 2] - attrs.strides[axis]
+            wide = self.text.op(f"mul i64 {data[axis + 2]}, {attrs.strides[axis]}")
+            found.append(self.text.op(f"add i64 {wide}, {added}"))
+            good = self.text.op(f"icmp sge i64 {found[-1]}, 1")
+            self.require(good, f"nn.conv2d_transpose has no output along its {word}")
+        return tuple(found)
+
+    def _gathered(self, data: Extents, indices: Extents, axis: int) -> Extents:
+        for other, (length, count) in enumerate(zip(data, indices, strict=True)):
+            if other != axis and length != count:
+                good = self.text.op(f"icmp sle i64 {count}, {length}")
+                what = "gather_elements needs indices no longer than the data on the other axes"
+                self.require(good, what)
+        return indices
+
+    def _pad(self, data: Extents, attrs: PadAttrs) -> Extents:
         result = []
-        for extent, (before, after) in zip(data, widths, strict=True):
-            least = self.text.op(f"add i64 {extent}, {min(before, 0) + min(after, 0)}")
-            good = self.text.op(f"icmp sge i64 {least}, 0")
-            self.require(good, "nn.pad removes more elements than there are")
+        for extent, (before, after) in zip(data, attrs.pad_width, strict=True):
+            # What is constant may take elements away; a mirror or an edge needs some.
+            needed = max(before, after, 0)
+            match attrs.mode:
+                case "constant":
+                    needed = -min(before, 0) - min(after, 0)
+                case "reflect":
+                    needed += needed > 0
+                case "edge":
+                    needed = min(needed, 1)
+            good = self.text.op(f"icmp sge i64 {extent}, {needed}")
+            self.require(good, f"nn.pad in mode {attrs.mode} needs more elements than there are")
             result.append(self.text.op(f"add i64 {extent}, {before + after}"))
         return tuple(result)
 

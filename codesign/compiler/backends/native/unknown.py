@@ -17,7 +17,7 @@ from codesign.compiler.backends.llvm.target import CpuTarget
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.compiler.backends.llvm.vectorize import is_vectorizable
 from codesign.compiler.backends.native.tensors import tensor_type
-from codesign.compiler.lower import elementwise
+from codesign.compiler.lower import elementwise, told_lengths
 from codesign.compiler.lower.graph import Step
 from codesign.compiler.lower.graph import Value as Tensor
 from codesign.compiler.lower.rule import Rule
@@ -31,6 +31,7 @@ from codesign.ir.tensor.index import Axis, Index, at
 from codesign.ir.tensor.layout import Buffer
 from codesign.ops.cast import CastAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
+from codesign.ops.nn.conv2d_transpose import Conv2DTransposeAttrs
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 
@@ -74,16 +75,25 @@ def has_rule(operator: Operator) -> bool:
     if _SAME.get(operator.operator, operator.operator) not in _RULES:
         return False
     match operator.attrs:
-        case PadAttrs(mode=mode):
-            return mode == "constant"
-        case Conv2DAttrs() as conv:
+        case Conv2DAttrs() | Conv2DTransposeAttrs():
             data, weight = (tensor_type(value).shape for value in operator.inputs)
             is_known = data[1] is not UNKNOWN and UNKNOWN not in weight
-            return conv.is_plain and is_known and min(conv.padding) >= 0
+            return is_known and _is_plain(operator.attrs)
         case Pool2DAttrs() as pool:
-            return pool.is_plain and not pool.ceil_mode and min(pool.padding) >= 0
+            return pool.is_plain and min(pool.padding) >= 0
         case _:
             return True
+
+
+def _is_plain(attrs: Conv2DAttrs | Conv2DTransposeAttrs) -> bool:
+    return min(attrs.padding) >= 0 and (isinstance(attrs, Conv2DTransposeAttrs) or attrs.is_plain)
+
+
+def _needs_lengths(name: str, attrs: Attrs | None) -> bool:
+    """Whether an operator's rule is told the lengths of its data."""
+    if isinstance(attrs, PadAttrs):
+        return attrs.mode != "constant"
+    return name in told_lengths.RULES
 
 
 def _rules() -> dict[str, Rule]:
@@ -91,9 +101,9 @@ def _rules() -> dict[str, Rule]:
         *(name for name in elementwise.RULES if name not in _ALONG_AXES),
         *("nn.bias_add", "transpose", "broadcast_to", "one_hot", "take", "nn.pad"),
         *("sum", "prod", "max", "min", "cpu.argmax", "nn.dense", "nn.matmul"),
-        *("nn.conv2d", "nn.max_pool2d"),
+        *("nn.conv2d", "nn.conv2d_transpose", "nn.max_pool2d"),
     }
-    return {name: RULES[name] for name in names if name in RULES}
+    return {**told_lengths.RULES, **{name: RULES[name] for name in names if name in RULES}}
 
 
 _RULES: Final = _rules()
@@ -157,7 +167,8 @@ class _Kernel:
         return tuple(shape)
 
     def _expr(self, step: Step, index: tuple[Index, ...], buffers: list[Buffer]) -> Expr:
-        rule = _RULES[self.name]
+        is_told = _needs_lengths(self.name, self.attrs)
+        rule = told_lengths.RULES[self.name] if is_told else _RULES[self.name]
         return rule(step, index, lambda number, place: Load(buffers[number], place))
 
     def _step(self, shapes: list[tuple[int, ...]], result: tuple[int, ...]) -> Step:
@@ -225,24 +236,34 @@ class _Kernel:
                 (*step.inputs, Tensor((), DType.INT64)),
                 step.result,
             )
-            self._general_from(step, [*buffers, length], f"%d0.{axis}")
+            self._general_from(step, [*buffers, length], [f"%d0.{axis}"])
             return
-        self._general_from(step, buffers, None)
+        if _needs_lengths(self.name, self.attrs):
+            rank = len(self.shapes[0])
+            lengths = Buffer("lengths", (rank,), DType.INT64)
+            told = (*step.inputs, Tensor((rank,), DType.INT64))
+            step = Step(step.operator, step.attrs, told, step.result)
+            self._general_from(step, [*buffers, lengths], [f"%d0.{i}" for i in range(rank)])
+            return
+        self._general_from(step, buffers, [])
 
     def _take_axis(self) -> int:
         axis = getattr(self.attrs, "axis", 0)
         return int(axis) % len(self.shapes[0])
 
-    def _general_from(self, step: Step, buffers: list[Buffer], length: str | None) -> None:
+    def _general_from(self, step: Step, buffers: list[Buffer], lengths: list[str]) -> None:
+        """Write loops over the result; the last buffer holds `lengths` where there are any."""
         body = self.body
         target = Buffer("out", self.target, self.result.dtype)
         axes = tuple(Axis(f"i{place}", extent) for place, extent in enumerate(self.target))
         index = tuple(at(axis) for axis in axes)
         pointers = self._pointers(buffers, target)
-        if length is not None:
-            place = body.op("alloca i64")
-            body.do(f"store i64 {length}, ptr {place}")
-            pointers[buffers[-1]] = place
+        if lengths:
+            base = body.op(f"alloca [{len(lengths)} x i64]")
+            for number, length in enumerate(lengths):
+                place = body.op(f"getelementptr i64, ptr {base}, i64 {number}")
+                body.do(f"store i64 {length}, ptr {place}")
+            pointers[buffers[-1]] = base
         emitter = ScalarEmitter(body, pointers)
         emitter.strides[target] = self._strides("r", self.target, is_read=False)
         for number, (buffer, shape) in enumerate(zip(buffers, self.shapes, strict=False)):

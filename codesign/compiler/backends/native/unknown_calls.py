@@ -263,13 +263,12 @@ class UnknownCalls:
     ) -> None:
         match operator.operator, operator.attrs:
             case "take", AxisAttrs(axis=axis):
-                length = shapes[0][axis]
-                type_ = tensor_type(operator.inputs[1])
-                indices = self._tensors.data(operands[1], type_)
-                bad = self._any(
-                    indices, shape.product(shapes[1]), type_.dtype, self._outside(length)
-                )
-                self._fail_unless(self._not(bad), "take reads outside of its axis", operator)
+                self._demand_places(operator, operands[1], shapes, [shapes[0][axis]], shape)
+            case "gather_elements", AxisAttrs(axis=axis):
+                self._demand_places(operator, operands[1], shapes, [shapes[0][axis]], shape)
+            case "gather_nd", _:
+                depth = int(shapes[1][-1])
+                self._demand_places(operator, operands[1], shapes, shapes[0][:depth], shape)
             case "divide", _ if tensor_type(operator.inputs[1]).dtype.is_integer:
                 type_ = tensor_type(operator.inputs[1])
                 divisors = self._tensors.data(operands[1], type_)
@@ -286,16 +285,46 @@ class UnknownCalls:
             case _:
                 pass
 
+    def _demand_places(
+        self,
+        operator: Operator,
+        indices: str,
+        shapes: Sequence[Extents],
+        lengths: Sequence[str],
+        shape: ShapeWriter,
+    ) -> None:
+        """Require indices to lie in axes of these lengths, in turn."""
+        type_ = tensor_type(operator.inputs[1])
+        data = self._tensors.data(indices, type_)
+        count = shape.product(shapes[1])
+        if len(lengths) > 1:
+            count = shape.product(shapes[1][:-1])
+        for place, length in enumerate(lengths):
+            test = self._outside(length)
+            bad = self._any(data, count, type_.dtype, test, (place, len(lengths)))
+            what = f"{operator.operator} reads outside of its axis"
+            self._fail_unless(self._not(bad), what, operator)
+
     def _not(self, truth: str) -> str:
         return self._text.op(f"xor i1 {truth}, true")
 
-    def _any(self, data: str, count: str, dtype: DType, test: Callable[[str], str]) -> str:
-        """Write whether a test holds for any of so many integers."""
+    def _any(
+        self,
+        data: str,
+        count: str,
+        dtype: DType,
+        test: Callable[[str], str],
+        every: tuple[int, int] = (0, 1),
+    ) -> str:
+        """Write whether a test holds for any of so many integers: from a place on, in steps."""
         text = self._text
         kind = memory_type(dtype)
         extension = "zext" if dtype.minimum == 0 else "sext"
         text.extents[-1] = count
         with text.loop(-1, (("i1", "false"),)) as (index, state):
+            if every != (0, 1):
+                index = text.op(f"mul i64 {index}, {every[1]}")
+                index = text.op(f"add i64 {index}, {every[0]}")
             place = text.op(f"getelementptr {kind}, ptr {data}, i64 {index}")
             value = text.op(f"load {kind}, ptr {place}")
             wide = value if dtype.bits == 64 else text.op(f"{extension} {kind} {value} to i64")
