@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codesign.compiler.quantization.calibrate import Evaluator, Sample
-from codesign.compiler.quantization.config import QuantizationConfig, RangeMethod
+from codesign.compiler.quantization.config import QuantizationConfig, RangeMethod, Scheme
 from codesign.compiler.quantization.post_training import Quantized, quantize
 from codesign.compiler.quantization.report import LayerReport, QuantizationReport
 
@@ -15,5 +15,6 @@ __all__ = [
     "Quantized",
     "RangeMethod",
     "Sample",
+    "Scheme",
     "quantize",
 ]

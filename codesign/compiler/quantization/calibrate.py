@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from codesign.compiler.interpreter import Interpreter
-from codesign.compiler.quantization.config import QuantizationConfig
+from codesign.compiler.quantization.config import QuantizationConfig, RangeMethod
 from codesign.compiler.quantization.forms import Affine, Floating, Form, Join, Lookup, Same
 from codesign.compiler.quantization.histogram import Histogram
 from codesign.compiler.quantization.moments import Moments
 from codesign.compiler.quantization.operands import operands
+from codesign.compiler.quantization.params import QuantParams
+from codesign.compiler.quantization.peaks import Peaks
 from codesign.compiler.quantization.plan import Plan
-from codesign.compiler.quantization.ranges import QuantParams, choose, params_of
+from codesign.compiler.quantization.ranges import choose, grid_of
 from codesign.diagnostics import CodesignError, InternalError
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Expr, Tuple
 from codesign.ir.relay.expr import Function as RelayFunction
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.visit import use_counts
+
+_LEAST_RANGE: Final = 1e-20
 
 Sample: TypeAlias = Mapping[str, Array]
 """The network's inputs by name."""
@@ -31,11 +35,15 @@ Evaluator: TypeAlias = Callable[[Module], Callable[[Sample], Sequence[Array]]]
 @final
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Histograms and parameters of all tensors that get codes; moments of what layers read."""
+    """Histograms and parameters of all tensors that get codes; moments of what layers read.
+
+    `peaks` are the greatest sums of layers where the scheme's sums may wrap.
+    """
 
     histograms: Mapping[Expr, Histogram]
     params: Mapping[Expr, QuantParams]
     moments: Mapping[Expr, Moments]
+    peaks: Mapping[Expr, Array]
     samples: int
 
 
@@ -83,12 +91,16 @@ def calibrate(
     histograms = {node: Histogram(config.bins) for node in nodes}
     layers = {key: form for key, form in plan.forms.items() if isinstance(form, Affine)}
     moments = {key: Moments(form) for key, form in layers.items() if config.compensate}
-    run = evaluate(observed(main, nodes))
+    peaks = {key: Peaks(form) for key, form in layers.items() if config.scheme.may_wrap}
+    seen = list(dict.fromkeys((*nodes, *(layers[key].chain[0] for key in peaks))))
+    run = evaluate(observed(main, seen))
     count = 0
     for sample in samples:
-        values = dict(zip(nodes, run(sample), strict=True))
-        for node, value in values.items():
-            histograms[node].add(value)
+        values = dict(zip(seen, run(sample), strict=True))
+        for node in nodes:
+            histograms[node].add(values[node])
+        for key, peak in peaks.items():
+            peak.add(values[layers[key].chain[0]])
         for key, moment in moments.items():
             moment.add(values[layers[key].data])
         count += 1
@@ -104,7 +116,8 @@ def calibrate(
             help="look at the samples; quantization cannot choose a range for infinity or NaN",
         )
     params = _params(plan, use_counts(main.body), histograms, config, ties)
-    return Calibration(histograms, params, moments, count)
+    greatest = {key: peak.greatest for key, peak in peaks.items()}
+    return Calibration(histograms, params, moments, greatest, count)
 
 
 def _params(
@@ -115,6 +128,9 @@ def _params(
     ties: Sequence[tuple[Expr, Expr]],
 ) -> dict[Expr, QuantParams]:
     classes = _classes(plan, histograms, ties)
+    if config.method is RangeMethod.GLOBAL and config.global_range is None:
+        seen = (max(-each.least, each.greatest) for each in histograms.values())
+        config = replace(config, global_range=max(max(seen, default=0.0), _LEAST_RANGE))
     readers = _readers(plan)
     params: dict[Expr, QuantParams] = {}
     for members in classes:
@@ -126,7 +142,8 @@ def _params(
             found.append(choose(histograms[node], config, function))
         chosen = found[0]
         if len(found) > 1:
-            chosen = params_of(min(p.low for p in found), max(p.high for p in found))
+            low, high = min(p.low for p in found), max(p.high for p in found)
+            chosen = grid_of(config).covering(low, high)
         params.update(dict.fromkeys(members, chosen))
     return params
 

@@ -23,8 +23,8 @@ from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.quantization.calibrate import Evaluator, Sample, calibrate, interpret
 from codesign.compiler.quantization.config import QuantizationConfig
 from codesign.compiler.quantization.forms import Affine, Floating, Lookup, Sum
+from codesign.compiler.quantization.params import QuantParams
 from codesign.compiler.quantization.plan import Plan, make_plan
-from codesign.compiler.quantization.ranges import GREATEST_CODE, QuantParams
 from codesign.compiler.quantization.realize import Realizer
 from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import DType
@@ -50,6 +50,12 @@ class IntegerCell:
     module: Module
     inputs: Mapping[str, QuantParams]
     outputs: tuple[QuantParams, ...]
+
+
+def has_integer_form(module: Module) -> bool:
+    """Whether `main`, the result of optimize(), has operators with an integer form only."""
+    plan = make_plan(module.main, infer_types(module), coded_inputs=True)
+    return not any(isinstance(form, Floating) for form in plan.forms.values())
 
 
 def quantize_cell(
@@ -124,7 +130,7 @@ def _gates(
             factor = _STEPS[name][0]
             widths.append(max(-chosen[source].low, chosen[source].high) / factor)
             gates.append((source, factor))
-    scale = float(np.float32(max(widths, default=1.0) / GREATEST_CODE))
+    scale = float(np.float32(max(widths, default=1.0) / DType.INT8.maximum))
     return found | {source: QuantParams(factor * scale, 0) for source, factor in gates}
 
 

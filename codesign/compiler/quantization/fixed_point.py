@@ -1,9 +1,9 @@
 """Real factors as integers: a multiplier and a right shift.
 
-    factor = multiplier / 2**shift        0 ≤ multiplier < 2**23, 0 ≤ shift ≤ 56
+    factor = multiplier / 2**shift        0 ≤ multiplier < 2**bits ≤ 2**23, 0 ≤ shift ≤ 56
 
 The decomposition is exact in binary floating point (frexp) but for one rounding, half to even, of
-the multiplier to 23 bits.
+the multiplier to its bits.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ ADD_MULTIPLIER_LIMIT: Final = 2**15 - 1
 
 
 class FactorOutOfRangeError(ValueError):
-    """A factor has no multiplier of 23 bits: it is negative, not finite, or 2**23 or more."""
+    """A factor has no multiplier: it is negative, not finite, or beyond its bits."""
 
 
-def fixed_point(factors: Array) -> tuple[Array, Array]:
+def fixed_point(factors: Array, bits: int = MULTIPLIER_BITS) -> tuple[Array, Array]:
     """Return multipliers and shifts, int32, of factors that are not negative.
 
-    A factor below 2**-34 loses bits, since the shift ends at 56.
+    A factor below 2**(bits - 57) loses bits, since the shift ends at 56.
 
     Raises
     ------
     FactorOutOfRangeError
-        A factor is negative, not finite, or at least 2**23 - 1/2.
+        A factor is negative, not finite, or at least 2**bits - 1/2.
     """
     values = np.asarray(factors, np.float64)
     if not np.all(np.isfinite(values)) or np.any(values < 0):
         raise FactorOutOfRangeError(f"factors {values} must be finite and not negative")
     _, exponents = np.frexp(values)
-    shift = np.where(values > 0, MULTIPLIER_BITS - exponents.astype(np.int64), 0)
+    shift = np.where(values > 0, bits - exponents.astype(np.int64), 0)
     shift = np.minimum(shift, GREATEST_SHIFT)
     multiplier = np.rint(np.ldexp(values, shift)).astype(np.int64)
-    carried = multiplier == 1 << MULTIPLIER_BITS
+    carried = multiplier == 1 << bits
     multiplier = np.where(carried, multiplier >> 1, multiplier)
     shift = np.where(carried, shift - 1, shift)
     if np.any(shift < 0):
-        raise FactorOutOfRangeError(f"factor {float(values.max())} is 2**{MULTIPLIER_BITS} or more")
+        raise FactorOutOfRangeError(f"factor {float(values.max())} is 2**{bits} or more")
     return multiplier.astype(np.int32), shift.astype(np.int32)
 
 

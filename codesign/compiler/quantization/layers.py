@@ -6,8 +6,9 @@
     multiplier / 2**shift = s_x * s_w[c] / s_y
 
 Where the result stays in floating point it is float32(acc + bias) * float32(s_x * s_w[c]) instead.
-Weights are symmetric, one scale for each output channel, which is widened where the channel's bias
-would not fit 30 bits, or where its factor would be too small to have all bits of a multiplier.
+Weights are symmetric, one scale for each output channel or one for all. It is widened where the
+channel's bias would not fit 30 bits, where its factor would be too small to have all bits of a
+multiplier, and where the greatest sum seen, with its headroom, would not fit the accumulator.
 """
 
 from __future__ import annotations
@@ -17,17 +18,25 @@ from typing import Final, final
 
 import numpy as np
 
-from codesign.compiler.quantization.fixed_point import FactorOutOfRangeError, fixed_point
+from codesign.compiler.quantization.config import QuantizationConfig
+from codesign.compiler.quantization.fixed_point import (
+    MULTIPLIER_BITS,
+    FactorOutOfRangeError,
+    fixed_point,
+)
 from codesign.compiler.quantization.moments import Moments
-from codesign.compiler.quantization.ranges import QuantParams
+from codesign.compiler.quantization.params import QuantParams, powers_of_two
 from codesign.compiler.quantization.rounding import compensated, nearest
-from codesign.dtypes import Array
+from codesign.dtypes import Array, DType
 
-GREATEST_WEIGHT: Final = 127
+WIDE_MULTIPLIER_BITS: Final = 20
+"""Bits of multipliers to int16: with sums of 33 bits the product has 53, which a double holds."""
+
 _BIAS_LIMIT: Final = 2.0**30
 _ACCUMULATOR_LIMIT: Final = 2**31 - 1
 _LEAST_FACTOR: Final = 2.0**-30
 _LEAST_STEP: Final = 2.0**-100
+_DEFAULT: Final = QuantizationConfig()
 
 
 class NoIntegerLayerError(ValueError):
@@ -36,8 +45,25 @@ class NoIntegerLayerError(ValueError):
 
 @final
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What the samples say of a layer.
+
+    `moments` are of what its weight is multiplied by: where they are given, weights are rounded
+    such that the result stays, and the bias makes up for the mean of the rounding errors. `peaks`
+    [m] are the greatest sums, where they may wrap.
+    """
+
+    moments: Moments | None = None
+    peaks: Array | None = None
+
+
+_NOTHING: Final = Seen()
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Sums:
-    """What makes a layer's 32-bit sums: weight int8, bias int32 [m].
+    """What makes a layer's sums: weight int8 or int16, bias int32 [m].
 
     `scale` [m], float64, is what one step of each channel's sum stands for.
     """
@@ -51,7 +77,7 @@ class Sums:
 @final
 @dataclass(frozen=True, slots=True)
 class IntegerLayer:
-    """A layer's constants: weight int8, the others int32 for each output channel."""
+    """A layer's constants: weight int8 or int16, the others int32 for each output channel."""
 
     weight: Array
     bias: Array
@@ -65,36 +91,42 @@ def integer_layer(
     bias: Array,
     source: QuantParams,
     result: QuantParams,
-    moments: Moments | None = None,
+    seen: Seen = _NOTHING,
+    config: QuantizationConfig = _DEFAULT,
 ) -> IntegerLayer:
-    """Return the integer constants of a weight [m, ...] and a bias [m]; `moments` as in `sums`.
+    """Return the integer constants of a weight [m, ...] and a bias [m].
 
     Raises
     ------
     NoIntegerLayerError
         An accumulator could leave 32 bits, or a factor has no multiplier.
     """
-    made = sums(weight, bias, source, moments, least=_LEAST_FACTOR * result.scale)
+    least = _LEAST_FACTOR * result.scale
+    made = sums(weight, bias, source, seen, config, least=least)
     try:
-        multiplier, shift = fixed_point(made.scale / result.scale)
+        multiplier, shift = fixed_point(made.scale / result.scale, multiplier_bits(result.dtype))
     except FactorOutOfRangeError as error:
         raise NoIntegerLayerError(f"its scale has no multiplier: {error}") from error
     return IntegerLayer(made.weight, made.bias, multiplier, shift, made.notes)
+
+
+def multiplier_bits(result: DType) -> int:
+    """Return how many bits multipliers of sums have."""
+    return MULTIPLIER_BITS if result is DType.INT8 else WIDE_MULTIPLIER_BITS
 
 
 def sums(
     weight: Array,
     bias: Array,
     source: QuantParams,
-    moments: Moments | None = None,
+    seen: Seen = _NOTHING,
+    config: QuantizationConfig = _DEFAULT,
     *,
     least: float = _LEAST_STEP,
 ) -> Sums:
     """Return the integer weight and bias of a weight [m, ...] and a bias [m].
 
-    `moments` are of what the weight is multiplied by: weights are then rounded such that the result
-    stays, and the bias makes up for the mean of the rounding errors. A step of a channel's sum
-    stands for `least` or more.
+    A step of a channel's sum stands for `least` or more.
 
     Raises
     ------
@@ -102,36 +134,72 @@ def sums(
         An accumulator could leave 32 bits.
     """
     values = weight.astype(np.float64).reshape(weight.shape[0], -1)
-    narrow = np.max(np.abs(values), axis=1, initial=0.0) / GREATEST_WEIGHT
-    scales = np.maximum(narrow, least / source.scale)
-    needed = np.abs(bias) / (source.scale * _BIAS_LIMIT)
-    widened = int(np.count_nonzero((needed > narrow) & (narrow > 0)))
-    scales = np.maximum(scales, needed)
-    codes = _codes(values / scales[:, None], moments)
-    if moments is not None:
-        bias = bias - _expected(codes * scales[:, None] - values, moments)
+    greatest = config.scheme.greatest_weight
+    narrow = np.max(np.abs(values), axis=1, initial=0.0) / greatest
+    for_bias = np.abs(bias) / (source.scale * _BIAS_LIMIT)
+    for_sums = _room(bias, source, seen, config)
+    scales = np.maximum.reduce(
+        [narrow, for_bias, for_sums, np.full_like(narrow, least / source.scale)]
+    )
+    notes = _notes(narrow, for_bias, for_sums, config)
+    if not config.per_channel:
+        scales = np.full_like(scales, scales.max(initial=0.0))
+    if config.power_of_two:
+        scales = powers_of_two(scales)
+    codes = _codes(values / scales[:, None], seen.moments, greatest)
+    if seen.moments is not None:
+        bias = bias - _expected(codes * scales[:, None] - values, seen.moments)
     biases = np.rint(bias / (source.scale * scales))
-    _check_accumulator(codes, biases, source)
-    notes: tuple[str, ...] = ()
-    if widened:
-        notes = (
-            f"the weight scale of {widened} of {len(scales)} channels is widened so that the bias "
-            f"fits an accumulator",
-        )
+    if not config.scheme.may_wrap:
+        _check_accumulator(codes, biases, source)
+    kind = np.int8 if greatest <= DType.INT8.maximum else np.int16
     return Sums(
-        codes.astype(np.int8).reshape(weight.shape),
+        codes.astype(kind).reshape(weight.shape),
         biases.astype(np.int32),
         source.scale * scales,
         notes,
     )
 
 
-def _codes(values: Array, moments: Moments | None) -> Array:
+def _room(bias: Array, source: QuantParams, seen: Seen, config: QuantizationConfig) -> Array:
+    """Return the least weight scales with which the sums that were seen fit the accumulators."""
+    if seen.peaks is None:
+        return np.zeros(len(bias))
+    peaks = seen.peaks * config.headroom
+    if config.scheme.sums is DType.INT32:
+        # The bias is added in the same 32 bits; sums of 16 are widened before.
+        peaks = peaks + np.abs(bias)
+    return np.asarray(peaks / (source.scale * config.scheme.sums.maximum))
+
+
+def _notes(
+    narrow: Array, for_bias: Array, for_sums: Array, config: QuantizationConfig
+) -> tuple[str, ...]:
+    notes = []
+    channels = len(narrow)
+    used = narrow > 0
+    widened = int(np.count_nonzero((for_bias > np.maximum(narrow, for_sums)) & used))
+    if widened:
+        notes.append(
+            f"the weight scale of {widened} of {channels} channels is widened so that the bias "
+            f"fits an accumulator"
+        )
+    held = (for_sums > narrow) & used
+    if held.any():
+        least = (config.scheme.greatest_weight * narrow[held] / for_sums[held]).min()
+        notes.append(
+            f"weights of {int(held.sum())} of {channels} channels are held within +-{least:.0f} or "
+            f"more so that sums fit {config.scheme.sums.bits} bits"
+        )
+    return tuple(notes)
+
+
+def _codes(values: Array, moments: Moments | None, greatest: int) -> Array:
     covariance = None if moments is None else moments.covariance
     if covariance is None:
-        return nearest(values, GREATEST_WEIGHT)
+        return nearest(values, greatest)
     grouped = values.reshape(covariance.shape[0], -1, values.shape[1])
-    return compensated(grouped, covariance, GREATEST_WEIGHT).reshape(values.shape)
+    return compensated(grouped, covariance, greatest).reshape(values.shape)
 
 
 def _expected(errors: Array, moments: Moments) -> Array:

@@ -69,11 +69,13 @@ def make_plan(
     *,
     float_results: bool = False,
     coded_inputs: bool = False,
+    tables: bool = True,
 ) -> Plan:
     """Return the plan of a function in graph form.
 
     With `float_results`, layers whose codes no form reads give floating point. With `coded_inputs`,
-    parameters are codes already: sums, products, tables and joins read them too.
+    parameters are codes already: sums, products, tables and joins read them too. Without `tables`,
+    elementwise functions are floating point.
 
     Raises
     ------
@@ -81,7 +83,7 @@ def make_plan(
         The body has control flow, bindings or calls of functions.
     """
     coded: frozenset[Expr] = frozenset(main.params) if coded_inputs else frozenset()
-    planner = _Planner(types, use_counts(main.body), coded)
+    planner = _Planner(types, use_counts(main.body), coded, has_tables=tables)
     for node in post_order(main.body):
         if isinstance(node, Let | If | RelayFunction):
             raise CodesignError.of(
@@ -105,13 +107,19 @@ def _unread_layers(forms: Mapping[Expr, Form]) -> frozenset[Expr]:
 @final
 class _Planner:
     def __init__(
-        self, types: Mapping[Expr, Type], uses: Mapping[Expr, int], coded: frozenset[Expr]
+        self,
+        types: Mapping[Expr, Type],
+        uses: Mapping[Expr, int],
+        coded: frozenset[Expr],
+        *,
+        has_tables: bool,
     ) -> None:
         self.forms: dict[Expr, Form] = {}
         self.absorbed: set[Expr] = set()
         self._types = types
         self._uses = uses
         self._coded = coded
+        self._has_tables = has_tables
 
     def add(self, call: Call) -> None:
         """Give the call a form; it may absorb the group of its argument."""
@@ -252,6 +260,8 @@ class _Planner:
     def _lookup(self, call: Call, name: str) -> Form:
         if name in _WITH_NUMBER and not self._numbers(call):
             return Floating(f"{name} of two tensors has no integer form")
+        if not self._has_tables:
+            return Floating("codes of 16 bits would need a table of 65,536 entries")
         (data,) = (arg for arg in call.args if not isinstance(arg, Constant))
         if not self._is_ready(data):
             return Floating("its data are floating point")

@@ -1,4 +1,4 @@
-"""Post-training quantization to int8: samples in, an integer network and a report out."""
+"""Post-training quantization: samples in, an integer network and a report out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from codesign.compiler.quantization.plan import make_plan
 from codesign.compiler.quantization.realize import Realizer
 from codesign.compiler.quantization.report import LayerReport, QuantizationReport
 from codesign.diagnostics import InternalError, OnnxNode
-from codesign.dtypes import Array
+from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Call, Expr, OpRef
 from codesign.ir.relay.expr import Function as RelayFunction
 from codesign.ir.relay.module import Module
@@ -50,7 +50,8 @@ def quantize(
 
     Each sample holds the inputs by name. `evaluate` runs the fp32 network; without it the
     interpreter does. Samples are taken one by one; only histograms are kept (and the samples
-    themselves where the configuration asks for each layer's error).
+    themselves where the configuration asks for each layer's error). A module that holds codes, as
+    an imported quantized network does, keeps its own rules: it is returned as it is.
 
     Raises
     ------
@@ -63,9 +64,16 @@ def quantize(
         samples = tuple(samples)
     main = module.main
     types = infer_types(module)
-    plan = make_plan(main, types, float_results=settings.float_results)
+    if _has_codes(main):
+        return Quantized(module, QuantizationReport((), 0, settings.scheme))
+    is_wide = settings.scheme.codes is DType.INT16
+    plan = make_plan(
+        main, types, float_results=settings.float_results or is_wide, tables=not is_wide
+    )
     calibration = calibrate(main, plan, samples, run, settings)
-    realizer = Realizer(plan, calibration.params, types, calibration.moments)
+    realizer = Realizer(
+        plan, calibration.params, types, calibration.moments, calibration.peaks, settings
+    )
     for node in post_order(main.body):
         realizer.visit(node)
     quantized = replace(main, body=realizer.as_numbers(main.body))
@@ -78,8 +86,18 @@ def quantize(
             for i, (key, form) in enumerate(plan.forms.items())
         ),
         calibration.samples,
+        settings.scheme,
     )
     return Quantized(module.with_main(quantized), report)
+
+
+def _has_codes(main: RelayFunction) -> bool:
+    return any(
+        isinstance(node, Call)
+        and isinstance(node.callee, OpRef)
+        and node.callee.name.startswith("qnn.")
+        for node in post_order(main.body)
+    )
 
 
 def _errors(

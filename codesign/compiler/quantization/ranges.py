@@ -3,63 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from codesign.compiler.quantization.config import QuantizationConfig, RangeMethod
+from codesign.compiler.quantization.divergence import least_divergence
 from codesign.compiler.quantization.histogram import Histogram
+from codesign.compiler.quantization.params import Grid, QuantParams
 from codesign.dtypes import Array
 
-LEAST_CODE: Final = -128
-GREATEST_CODE: Final = 127
-_STEPS: Final = GREATEST_CODE - LEAST_CODE
-_SMALLEST_WIDTH: Final = 1e-20
 _CANDIDATES: Final = tuple(float(each) for each in np.geomspace(1.0, 1 / 64, 40))
 
 Activation: TypeAlias = Callable[[Array], Array]
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class QuantParams:
-    """value = scale * (code - zero_point); the scale is a number of float32."""
-
-    scale: float
-    zero_point: int
-
-    def codes(self, values: Array) -> Array:
-        """Return the nearest codes, in float64, saturated to int8."""
-        raw = np.rint(np.asarray(values, np.float64) / self.scale) + self.zero_point
-        return np.asarray(np.clip(raw, LEAST_CODE, GREATEST_CODE))
-
-    def values(self, codes: Array) -> Array:
-        """Return what codes stand for, in float64."""
-        return (np.asarray(codes, np.float64) - self.zero_point) * self.scale
-
-    def code(self, value: float) -> int:
-        """Return the code of one value."""
-        return int(self.codes(np.array(value)))
-
-    @property
-    def low(self) -> float:
-        """Least value that has a code."""
-        return (LEAST_CODE - self.zero_point) * self.scale
-
-    @property
-    def high(self) -> float:
-        """Greatest value that has a code."""
-        return (GREATEST_CODE - self.zero_point) * self.scale
-
-
-def params_of(low: float, high: float) -> QuantParams:
-    """Return the parameters that cover [low, high] and zero; zero has a code of its own."""
-    low, high = min(low, 0.0), max(high, 0.0)
-    width = max(high - low, _SMALLEST_WIDTH)
-    scale = float(np.float32(width / _STEPS))
-    zero_point = int(np.clip(np.rint(LEAST_CODE - low / scale), LEAST_CODE, GREATEST_CODE))
-    return QuantParams(scale, zero_point)
+def grid_of(config: QuantizationConfig) -> Grid:
+    """Return the grid that a configuration's parameters lie on."""
+    return Grid(config.scheme.codes, config.power_of_two)
 
 
 def choose(
@@ -68,25 +29,37 @@ def choose(
     """Return the parameters of a tensor.
 
     Where every consumer of the tensor is `activation`, the range with the least error *after* it
-    is taken: what a saturating function ignores costs no codes.
+    is taken: what a saturating function ignores costs no codes. `global` has one range for all
+    tensors, which is `calibrate`'s to know: here it is `global_range`.
     """
+    grid = grid_of(config)
+    if config.method is RangeMethod.GLOBAL:
+        reach = 1.0 if config.global_range is None else config.global_range
+        return grid.covering(-reach, reach)
     if histogram.is_empty:
-        return params_of(0.0, 1.0)
+        return grid.covering(0.0, 1.0)
     least, greatest = min(histogram.least, 0.0), max(histogram.greatest, 0.0)
     if activation is not None:
-        return _least_error(histogram, least, greatest, activation)
+        return _least_error(histogram, least, greatest, grid, activation)
     match config.method:
         case RangeMethod.MINMAX:
-            return params_of(least, greatest)
+            return grid.covering(least, greatest)
         case RangeMethod.PERCENTILE:
             tail = (1 - config.percentile / 100) / 2
-            return params_of(histogram.quantile(tail), histogram.quantile(1 - tail))
+            return grid.covering(histogram.quantile(tail), histogram.quantile(1 - tail))
         case RangeMethod.MSE:
-            return _least_error(histogram, least, greatest, None)
+            return _least_error(histogram, least, greatest, grid, None)
+        case RangeMethod.KL:
+            reach = least_divergence(histogram, grid.dtype)
+            return grid.covering(max(least, -reach), min(greatest, reach))
 
 
 def _least_error(
-    histogram: Histogram, least: float, greatest: float, activation: Activation | None
+    histogram: Histogram,
+    least: float,
+    greatest: float,
+    grid: Grid,
+    activation: Activation | None,
 ) -> QuantParams:
     """Shrink one end and then the other, as long as the squared error falls."""
     middle, counts = histogram.centres()
@@ -98,15 +71,15 @@ def _least_error(
         return float(np.dot(counts, difference * difference))
 
     low, high = least, greatest
-    best = error(params_of(low, high))
+    best = error(grid.covering(low, high))
     for _ in range(3):
         before = (low, high)
         for shrink in _CANDIDATES:
-            if (found := error(params_of(shrink * least, high))) < best:
+            if (found := error(grid.covering(shrink * least, high))) < best:
                 best, low = found, shrink * least
         for shrink in _CANDIDATES:
-            if (found := error(params_of(low, shrink * greatest))) < best:
+            if (found := error(grid.covering(low, shrink * greatest))) < best:
                 best, high = found, shrink * greatest
         if (low, high) == before:
             break
-    return params_of(low, high)
+    return grid.covering(low, high)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import final
+from types import MappingProxyType
+from typing import Final, final
 
 import numpy as np
 
+from codesign.compiler.quantization.config import QuantizationConfig
 from codesign.compiler.quantization.fixed_point import (
+    MULTIPLIER_BITS,
     FactorOutOfRangeError,
     common_shift,
     fixed_point,
@@ -25,10 +28,16 @@ from codesign.compiler.quantization.forms import (
     Same,
     Sum,
 )
-from codesign.compiler.quantization.layers import NoIntegerLayerError, integer_layer, sums
+from codesign.compiler.quantization.layers import (
+    NoIntegerLayerError,
+    Seen,
+    integer_layer,
+    multiplier_bits,
+    sums,
+)
 from codesign.compiler.quantization.moments import Moments
+from codesign.compiler.quantization.params import QuantParams
 from codesign.compiler.quantization.plan import Plan
-from codesign.compiler.quantization.ranges import GREATEST_CODE, LEAST_CODE, QuantParams
 from codesign.diagnostics import InternalError, Span
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef, Project, Tuple, Var
@@ -41,12 +50,18 @@ from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.add import QAddAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.limits import WIDE_PRODUCT_LIMIT
 from codesign.ops.qnn.multiply import QMultiplyAttrs
 from codesign.ops.qnn.quantize import QuantizeAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.table import OPERATORS
+
+PRODUCT_BITS: Final = WIDE_PRODUCT_LIMIT.bit_length() - 1
+"""Bits of multipliers of products of two int16."""
+
+_DEFAULT: Final = QuantizationConfig()
 
 
 @final
@@ -57,7 +72,7 @@ class Realizer:
     of layers in integers, in order; `failures` the reasons of
     layers that stay in floating point although the plan gave them an integer form; `notes` what
     the report should say about others. `moments` are of the data of layers whose
-    rounding is to be compensated.
+    rounding is to be compensated, `peaks` the greatest sums of those that may wrap.
     """
 
     def __init__(
@@ -66,6 +81,8 @@ class Realizer:
         params: Mapping[Expr, QuantParams],
         types: Mapping[Expr, Type],
         moments: Mapping[Expr, Moments],
+        peaks: Mapping[Expr, Array] = MappingProxyType({}),
+        config: QuantizationConfig = _DEFAULT,
     ) -> None:
         self.codes: dict[Expr, Expr] = {}
         self.integers: list[Call] = []
@@ -76,6 +93,8 @@ class Realizer:
         self._params = params
         self._types = types
         self._moments = moments
+        self._peaks = peaks
+        self._config = config
 
     def visit(self, node: Expr) -> None:
         """Make one expression; its operands were visited before."""
@@ -151,8 +170,8 @@ class Realizer:
 
     def _affine(self, node: Call, form: Affine) -> Expr:
         source, result = self._params[form.data], self._params[node]
-        moments = self._moments.get(node)
-        layer = integer_layer(form.weight, form.bias, source, result, moments)
+        seen = self._seen(node)
+        layer = integer_layer(form.weight, form.bias, source, result, seen, self._config)
         self._note(node, layer.notes)
         acc = self._accumulator(form, layer.weight)
         made = _requantized(acc, layer.bias, layer.multiplier, layer.shift, form, result, node)
@@ -160,19 +179,25 @@ class Realizer:
 
     def _sums(self, node: Call, form: Affine) -> Expr:
         """Return a layer's sums in floating point: one rounding to float32, one product."""
-        source, moments = self._params[form.data], self._moments.get(node)
-        layer = sums(form.weight, form.bias, source, moments)
+        source = self._params[form.data]
+        layer = sums(form.weight, form.bias, source, self._seen(node), self._config)
         self._note(node, layer.notes)
         channels = (len(layer.bias), *(1,) * (form.weight.ndim - 2))
         bias = Constant(layer.bias.reshape(channels), node.span)
         scale = Constant(layer.scale.astype(np.float32).reshape(channels), node.span)
-        total = _call("add", self._accumulator(form, layer.weight), bias, span=node.span)
+        acc: Expr = self._accumulator(form, layer.weight)
+        if self._config.scheme.sums is not DType.INT32:
+            acc = _call("cast", acc, attrs=CastAttrs(dtype=DType.INT32), span=node.span)
+        total = _call("add", acc, bias, span=node.span)
         wide = _call("cast", total, attrs=CastAttrs(dtype=DType.FLOAT32), span=node.span)
         made: Expr = _call("multiply", wide, scale, span=node.span)
         if form.bounds != Bounds():
             limits = ClipAttrs(minimum=form.bounds.low, maximum=form.bounds.high)
             made = _call("clip", made, attrs=limits, span=node.span)
         return self._shaped(made, node, form)
+
+    def _seen(self, node: Call) -> Seen:
+        return Seen(self._moments.get(node), self._peaks.get(node))
 
     def _note(self, node: Call, notes: tuple[str, ...]) -> None:
         if notes:
@@ -189,13 +214,14 @@ class Realizer:
                 dilation=anchor.attrs.dilation,
                 groups=anchor.attrs.groups,
                 zero_point=source.zero_point,
+                dtype=self._config.scheme.sums,
             )
             return _call("qnn.conv2d", data, weight, attrs=attrs, span=anchor.span)
         shape = self._shape(form.data)
         if len(shape) != 2:
             rows = int(np.prod(shape[:-1]))
             data = _call("reshape", data, attrs=ReshapeAttrs(shape=(rows, shape[-1])))
-        dense = QDenseAttrs(zero_point=source.zero_point)
+        dense = QDenseAttrs(zero_point=source.zero_point, dtype=self._config.scheme.sums)
         return _call("qnn.dense", data, weight, attrs=dense, span=anchor.span)
 
     def _shaped(self, made: Expr, node: Call, form: Affine) -> Expr:
@@ -206,7 +232,7 @@ class Realizer:
 
     def _lookup(self, node: Call, form: Lookup) -> Expr:
         source, result = self._params[form.data], self._params[node]
-        codes = np.arange(LEAST_CODE, GREATEST_CODE + 1).astype(np.int8)
+        codes = np.arange(DType.INT8.minimum, DType.INT8.maximum + 1).astype(np.int8)
         values = OPERATORS["qnn.dequantize"].reference(codes, attrs=_quantize_attrs(source))
         assert not isinstance(values, tuple), "qnn.dequantize gives a tensor"
         image = form.function(values)
@@ -234,7 +260,8 @@ class Realizer:
 
     def _product(self, node: Call, form: Product) -> Expr:
         lhs, rhs, result = (self._params[each] for each in (form.lhs, form.rhs, node))
-        multiplier, shift = fixed_point(np.array(lhs.scale * rhs.scale / result.scale))
+        bits = MULTIPLIER_BITS if result.dtype is DType.INT8 else PRODUCT_BITS
+        multiplier, shift = fixed_point(np.array(lhs.scale * rhs.scale / result.scale), bits)
         low, high = _limits(form.bounds, result)
         attrs = QMultiplyAttrs(
             lhs_zero_point=lhs.zero_point,
@@ -258,7 +285,7 @@ class Realizer:
         )
         acc = _call("qnn.sum_pool2d", self.as_codes(form.data), attrs=attrs, span=node.span)
         factor = np.full(form.channels, source.scale / (form.count * result.scale))
-        multiplier, shift = fixed_point(factor)
+        multiplier, shift = fixed_point(factor, multiplier_bits(result.dtype))
         bias = np.zeros(form.channels, np.int32)
         return _requantized(acc, bias, multiplier, shift, form, result, node)
 
@@ -285,13 +312,13 @@ def _call(name: str, *args: Expr, attrs: Attrs | None = None, span: Span | None 
 
 
 def _quantize_attrs(params: QuantParams) -> QuantizeAttrs:
-    return QuantizeAttrs(scale=params.scale, zero_point=params.zero_point)
+    return QuantizeAttrs(scale=params.scale, zero_point=params.zero_point, dtype=params.dtype)
 
 
 def _limits(bounds: Bounds, result: QuantParams) -> tuple[int, int]:
     """Return the least and greatest code that limits leave."""
-    low = LEAST_CODE if np.isneginf(bounds.low) else result.code(bounds.low)
-    high = GREATEST_CODE if np.isposinf(bounds.high) else result.code(bounds.high)
+    low = result.dtype.minimum if np.isneginf(bounds.low) else result.code(bounds.low)
+    high = result.dtype.maximum if np.isposinf(bounds.high) else result.code(bounds.high)
     return low, max(low, high)
 
 
@@ -305,6 +332,12 @@ def _requantized(
     node: Call,
 ) -> Expr:
     low, high = _limits(form.bounds, result)
-    attrs = RequantizeAttrs(axis=1, zero_point=result.zero_point, minimum=low, maximum=high)
+    attrs = RequantizeAttrs(
+        axis=1,
+        zero_point=result.zero_point,
+        minimum=low,
+        maximum=high,
+        dtype=result.dtype,
+    )
     constants = (Constant(each, node.span) for each in (bias, multiplier, shift))
     return _call("qnn.requantize", acc, *constants, attrs=attrs, span=node.span)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from codesign.compiler.quantization.config import Scheme
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class QuantizationReport:
 
     layers: tuple[LayerReport, ...]
     samples: int
+    scheme: Scheme
 
     @property
     def floating(self) -> tuple[LayerReport, ...]:

@@ -17,7 +17,8 @@ from codesign.compiler.quantization.fixed_point import (
 )
 from codesign.compiler.quantization.histogram import Histogram
 from codesign.compiler.quantization.layers import NoIntegerLayerError, integer_layer
-from codesign.compiler.quantization.ranges import QuantParams, choose, params_of
+from codesign.compiler.quantization.params import Grid, QuantParams
+from codesign.compiler.quantization.ranges import choose
 from codesign.dtypes import Array
 
 FACTORS = st.floats(min_value=2.0**-33, max_value=2.0**22, allow_nan=False)
@@ -66,7 +67,7 @@ def test_a_sum_has_multipliers_of_16_bits(lhs: float, rhs: float) -> None:
 
 @given(low=st.floats(-1e6, 1e6), high=st.floats(-1e6, 1e6))
 def test_zero_has_a_code_of_its_own(low: float, high: float) -> None:
-    params = params_of(min(low, high), max(low, high))
+    params = Grid().covering(min(low, high), max(low, high))
     assert -128 <= params.zero_point <= 127
     assert params.code(0.0) == params.zero_point
     assert params.low <= min(low, high, 0) + params.scale
@@ -144,7 +145,7 @@ def test_a_layer_worked_out_by_hand() -> None:
 
 def test_a_bias_beyond_32_bits_widens_the_scale_and_says_so() -> None:
     weight = np.full((1, 4), 127e-6, np.float32)
-    source, result = QuantParams(1e-5, 0), params_of(0.0, 3.1)
+    source, result = QuantParams(1e-5, 0), Grid().covering(0.0, 3.1)
     layer = integer_layer(weight, np.array([3.0]), source, result)
     assert abs(int(layer.bias[0])) <= 2**30
     assert "widened" in layer.notes[0]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codesign.compiler.quantization.forms import Affine
-from codesign.compiler.quantization.layers import integer_layer
+from codesign.compiler.quantization.layers import Seen, integer_layer
 from codesign.compiler.quantization.moments import Moments
-from codesign.compiler.quantization.ranges import QuantParams, params_of
+from codesign.compiler.quantization.params import Grid, QuantParams
 from codesign.compiler.quantization.rounding import compensated, nearest
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Constant, Var
@@ -114,8 +114,8 @@ def test_a_bias_makes_up_for_the_mean_of_rounding() -> None:
     weight = np.array([[1.27, 0.4 * 0.01]], np.float32)
     moments = Moments(_layer(weight, None))
     moments.add(np.full((4, 2), 10.0, np.float32))
-    source, result = QuantParams(0.1, 0), params_of(0.0, 20.0)
-    layer = integer_layer(weight, np.array([0.0]), source, result, moments)
+    source, result = QuantParams(0.1, 0), Grid().covering(0.0, 20.0)
+    layer = integer_layer(weight, np.array([0.0]), source, result, Seen(moments))
     # Codes are 127 and 0 or so; a constant input of 10 must give 12.74 whatever they are.
     total = layer.weight.astype(int).sum() * 100 + int(layer.bias[0])
     assert total * 0.1 * 0.01 == pytest.approx(12.74, abs=1e-3)
