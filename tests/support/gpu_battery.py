@@ -74,11 +74,13 @@ def cases(seeds: int) -> Iterator[tuple[str, int]]:
             yield name, seed
 
 
-def disagreement(name: str, seed: int, with_: Execute = execute) -> str:
+def disagreement(
+    name: str, seed: int, with_: Execute = execute, device: DeviceModel = DEFAULT
+) -> str:
     """Return how an operator's answer differs from its NumPy reference; empty where it does not."""
     case = CASES[name](np.random.default_rng(seed))
     body, params, arrays = call_of(name, case)
-    found = on_gpu(body, params).run(arrays, with_)
+    found = on_gpu(body, params, device).run(arrays, with_)
     expected = reference(OPERATORS[name], case)
     wanted = expected if isinstance(expected, tuple) else (expected,)
     for got, right in zip(found, map(np.asarray, wanted), strict=True):
