@@ -79,25 +79,39 @@ def compares_lengths(function: Function) -> bool:
 
 
 def is_gradual(module: Module) -> bool:
-    """Return whether any length in a well-typed module is not known."""
+    """Return whether a length may be known at run time only: something in the text says so."""
+    definitions = module.data_types.values()
+    fields = [each for data in definitions for made in data.constructors for each in made.fields]
+    nodes = post_order(*module.functions.values())
+    return any(map(_has_unknown, fields)) or any(map(_makes_unknown, nodes))
+
+
+def _makes_unknown(node: Expr) -> bool:
+    match node:
+        case OpRef(name):
+            return name.startswith("dyn.")
+        case Var(annotation=type_) | Function(result_type=type_) if type_ is not None:
+            return _has_unknown(type_)
+        case _:
+            return False
+
+
+def _has_unknown(type_: Type) -> bool:
     return any(
-        isinstance(leaf, TensorType) and UNKNOWN in leaf.shape
-        for type_ in set(infer_types(module).values())
-        for leaf in type_leaves(type_)
+        isinstance(leaf, TensorType) and UNKNOWN in leaf.shape for leaf in type_leaves(type_)
     )
 
 
 def boundary_variables(module: Module) -> set[Var]:
     """Return the variables of lets that are boundaries."""
-    lets = [
-        node
-        for node in post_order(*module.functions.values())
-        if isinstance(node, Let) and node.var.annotation is not None
-    ]
-    if not lets:
+    if not is_gradual(module):
         return set()
     types = infer_types(module)
-    return {each.var for each in lets if is_boundary(each.var.annotation, types[each.value])}
+    return {
+        node.var
+        for node in post_order(*module.functions.values())
+        if isinstance(node, Let) and is_boundary(node.var.annotation, types[node.value])
+    }
 
 
 def _some_length(

@@ -7,11 +7,12 @@ left out where its value is not needed, but never be evaluated where it was not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Flag
 from typing import Final, final
 
+from codesign.compiler.analysis.boundaries import is_gradual
 from codesign.compiler.analysis.call_order import callees_first
 from codesign.ir.relay.expr import (
     Call,
@@ -30,8 +31,6 @@ from codesign.ir.relay.expr import (
     pattern_variables,
 )
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.type_algebra import type_leaves
-from codesign.ir.relay.types import UNKNOWN, TensorType, Type
 from codesign.ir.relay.visit import children, post_order
 from codesign.ops.table import OPERATORS
 
@@ -88,7 +87,7 @@ class Effects:
     """Effects of the expressions of one module."""
 
     def __init__(self, module: Module) -> None:
-        self._is_gradual = _is_gradual(module)
+        self._is_gradual = is_gradual(module)
         # A call of what is not known yet goes round in a circle: it may not end.
         self._globals = dict.fromkeys(module.functions, Effect.FAILS)
         names = {function: name for name, function in module.functions.items()}
@@ -166,35 +165,5 @@ class Effects:
                 return ANYTHING
 
 
-def _is_gradual(module: Module) -> bool:
-    """Return whether a length may turn out at run time not to fit."""
-    definitions = module.data_types.values()
-    fields = [each for data in definitions for made in data.constructors for each in made.fields]
-    nodes = post_order(*module.functions.values())
-    return any(map(_has_unknown, fields)) or any(map(_makes_unknown, nodes))
-
-
-def _makes_unknown(node: Expr) -> bool:
-    if isinstance(node, OpRef):
-        return node.name.startswith("dyn.")
-    return any(type_ is not None and _has_unknown(type_) for type_ in _annotations(node))
-
-
-def _has_unknown(type_: Type) -> bool:
-    return any(
-        isinstance(leaf, TensorType) and UNKNOWN in leaf.shape for leaf in type_leaves(type_)
-    )
-
-
 def _is_annotated(clause: Clause) -> bool:
     return any(var.annotation is not None for var in pattern_variables(clause.pattern))
-
-
-def _annotations(node: Expr) -> Iterable[Type | None]:
-    match node:
-        case Var(annotation=annotation):
-            return (annotation,)
-        case Function(result_type=result_type):
-            return (result_type,)
-        case _:
-            return ()

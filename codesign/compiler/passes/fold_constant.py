@@ -70,16 +70,28 @@ class FoldConstant:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with such expressions replaced."""
-        typed = with_parameter_types(with_boundaries(module))
-        effects, types = Effects(typed), _types_of_matches(typed)
-        functions: dict[str, Function] = {}
-        for name, function in typed.functions.items():
-            folding = _Folding(function, self.max_elements, effects.of_all(function), types)
-            new = folding.folded()
-            assert isinstance(new, Function), "a global function must stay a function"
-            functions[name] = new
-        same = all(functions[name] is old for name, old in typed.functions.items())
-        return module if same else module.with_functions(functions)
+        typed = current = with_parameter_types(with_boundaries(module))
+        is_waiting = True
+        while is_waiting:
+            folded, is_waiting = _once(current, self.max_elements)
+            is_waiting &= folded is not current
+            current = folded
+        return module if current is typed else current
+
+
+def _once(module: Module, max_elements: int) -> tuple[Module, bool]:
+    """Return the module folded, and whether a field waits for effects that may be gone now."""
+    effects, types = Effects(module), _types_of_matches(module)
+    functions: dict[str, Function] = {}
+    is_waiting = False
+    for name, function in module.functions.items():
+        folding = _Folding(function, max_elements, effects.of_all(function), types)
+        new = folding.folded()
+        assert isinstance(new, Function), "a global function must stay a function"
+        functions[name] = new
+        is_waiting |= folding.is_waiting
+    same = all(functions[name] is old for name, old in module.functions.items())
+    return (module if same else module.with_functions(functions)), is_waiting
 
 
 def _types_of_matches(module: Module) -> Mapping[Expr, Type]:
@@ -100,6 +112,8 @@ class _Folding:
         effects: Mapping[Expr, Effect],
         types: Mapping[Expr, Type],
     ) -> None:
+        self.is_waiting = False
+        """Whether a tuple stays for what evaluating one of its fields may do."""
         self._function = function
         self._counts = use_counts(function)
         self._max_elements = max_elements
@@ -173,6 +187,7 @@ class _Folding:
             case Project(value, index) if isinstance(made := self._known(value), Tuple):
                 assert isinstance(original, Project), "a field is rebuilt as one"
                 is_free = value is not made or made in self._plain or self._may_go(original.value)
+                self.is_waiting |= not is_free
                 return made.fields[index] if is_free and index < len(made.fields) else rebuilt
             case Call(OpRef(), args):
                 known = self._values(args)
