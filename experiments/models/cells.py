@@ -2,9 +2,10 @@
 
     lstm      (x, h, c) -> (h', c')                    one product with both weights side by side
     gru       (x, h) -> h'
-    tree      (left h, right h, left c, right c) -> (h', c')      the binary TreeLSTM's inner node
+    tree      (left h, right h, left c, right c) -> (c', h')      the binary TreeLSTM's inner node
 
-Rows are independent samples: words of several sentences, or nodes of one depth of several trees.
+The last is not written here: it is what batching finds in the recursive program. Rows are
+independent samples: words of several sentences, or nodes of one depth of several trees.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ import numpy as np
 
 from codesign.accel.config import AccelConfig
 from codesign.compiler import driver
+from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.accel.search import Tuning
+from codesign.compiler.batching.cells import Cell
 from codesign.compiler.batching.gates import gates_apart
+from codesign.compiler.batching.schedule import batch
 from codesign.compiler.frontend.relay_parser import parse_module
 from codesign.compiler.pipelines import optimize
 from codesign.compiler.quantization.cell import IntegerCell, Tie, quantize_cell
@@ -30,11 +34,14 @@ from codesign.compiler.quantization.config import QuantizationConfig, RangeMetho
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.executable.executable import Executable
+from codesign.ir.relay.expr import Call, Constant, OpRef, Tuple, Var
 from codesign.ir.relay.literal import CONSTANTS, to_metadata
 from codesign.ir.relay.module import Module
+from codesign.ir.relay.types import TensorType
+from codesign.ir.relay.visit import post_order
 from codesign.sim.cycle import program_cycles, time_program
 from experiments.models import recurrent, tree_lstm
-from experiments.models.network import SEED, Weights, linear_weights
+from experiments.models.network import SEED, linear_weights
 
 _LSTM: Final = """
   let %both = concatenate((%x, %h), axis=1);
@@ -55,28 +62,19 @@ _GRU: Final = """
   ((1f - %z) * %new + %z * %h,)
 """
 
-_TREE: Final = """
-  let %both = concatenate((%lh, %rh), axis=1);
-  let %gates = nn.dense(%both, meta[relay.Constant][0]) + meta[relay.Constant][1];
-  let %g = split(%gates, indices_or_sections=5, axis=1);
-  let %new = sigmoid(%g.0) * tanh(%g.4);
-  let %cell = %new + sigmoid(%g.1) * %lc + sigmoid(%g.2) * %rc;
-  (sigmoid(%g.3) * tanh(%cell), %cell)
-"""
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class CellKind:
-    """A step's text, its parameters and their ranges, and which results become parameters again.
+    """A step's text, its parameters, and which results become parameters again.
 
     `params` names what is read; those of `wide` are drawn from the normal distribution, the others
     lie within -1 and 1, as what a gate has let through does.
     """
 
-    text: str
     params: tuple[str, ...]
     states: tuple[Tie, ...]
+    text: str = ""
     wide: frozenset[str] = frozenset()
 
 
@@ -90,9 +88,8 @@ KINDS: Final[Mapping[str, CellKind]] = MappingProxyType(
         ),
         "gru": CellKind(text=_GRU, params=("x", "h"), states=(("h", 0),), wide=frozenset({"x"})),
         "tree": CellKind(
-            text=_TREE,
-            params=("lh", "rh", "lc", "rc"),
-            states=(("lh", 0), ("rh", 0), ("lc", 1), ("rc", 1)),
+            params=("x0", "x1", "x2", "x3"),
+            states=(("x0", 1), ("x1", 1), ("x2", 0), ("x3", 0)),
         ),
     }
 )
@@ -101,28 +98,17 @@ KINDS: Final[Mapping[str, CellKind]] = MappingProxyType(
 @final
 @dataclass(frozen=True, kw_only=True)
 class CellSize:
-    """Numbers of an input `x` and of a state."""
+    """Numbers of an input and of a state."""
 
-    inputs: int
-    hidden: int
-
-    def of(self, param: str) -> int:
-        """Return how many numbers a parameter has in each row."""
-        return self.inputs if param == "x" else self.hidden
-
-
-SIZES: Final[Mapping[str, CellSize]] = MappingProxyType(
-    {
-        "lstm": CellSize(inputs=recurrent.HIDDEN, hidden=recurrent.HIDDEN),
-        "gru": CellSize(inputs=recurrent.HIDDEN, hidden=recurrent.HIDDEN),
-        "tree": CellSize(inputs=0, hidden=tree_lstm.HIDDEN),
-    }
-)
-"""The sizes of the networks beside which these cells stand."""
+    inputs: int = recurrent.HIDDEN
+    hidden: int = recurrent.HIDDEN
 
 
 def cell(kind: str, samples: int, size: CellSize | None = None) -> Module:
     """Return a cell in fp32 for a number of rows, with seeded weights, gates apart.
+
+    `size` is that of `lstm` and `gru`, else that of the networks with these names; a `tree` has the
+    size of its program.
 
     Raises
     ------
@@ -131,56 +117,62 @@ def cell(kind: str, samples: int, size: CellSize | None = None) -> Module:
     """
     if kind not in KINDS:
         raise CodesignError.of(f"there is no cell {kind!r}", help=f"cells are {', '.join(KINDS)}")
-    size = size or SIZES[kind]
-    form = KINDS[kind]
+    if kind == "tree":
+        return gates_apart(optimize(_inner_node().module(samples)))
+    size = size or CellSize()
+    widths = {"x": size.inputs}
     params = ", ".join(
-        f"%{name}: Tensor[({samples}, {size.of(name)}), float32]" for name in form.params
+        f"%{name}: Tensor[({samples}, {widths.get(name, size.hidden)}), float32]"
+        for name in KINDS[kind].params
     )
     table = json.dumps({CONSTANTS: [to_metadata(each) for each in _constants(kind, size)]})
-    text = f'#[version = "0.0.5"]\ndef @main({params}) {{{form.text}}}\n#[metadata]\n{table}\n'
+    text = KINDS[kind].text
+    text = f'#[version = "0.0.5"]\ndef @main({params}) {{{text}}}\n#[metadata]\n{table}\n'
     return gates_apart(optimize(parse_module(text, f"{kind}.relay")))
 
 
+def _inner_node() -> Cell:
+    """Return what the binary TreeLSTM computes where two halves meet."""
+    module = tree_lstm.binary(tree_lstm.binary_weights())
+    phrase = tree_lstm.binary_value(((0, 1), 2))
+    halves = {"phrase": phrase, "words": tree_lstm.word_vectors(3, SEED)}
+    params = len(KINDS["tree"].params)
+    return next(each for each in batch(module, [halves]).cells if len(each.params) == params)
+
+
 def _constants(kind: str, size: CellSize) -> tuple[Array, ...]:
-    """Return weights and biases as the text numbers them."""
+    """Return weights and biases as the text numbers them: an input's and a state's side by side."""
     n, h = size.inputs, size.hidden
-    match kind:
-        case "lstm":
-            weights = linear_weights({"wi": (4 * h, n, True), "wh": (4 * h, h, True)})
-            return _side_by_side(weights, "wi", "wh", slice(None))
-        case "gru":
-            weights = linear_weights({"wi": (3 * h, n, True), "wh": (3 * h, h, True)})
-            new = slice(2 * h, None)
-            return (
-                *_side_by_side(weights, "wi", "wh", slice(2 * h)),
-                *(weights[f"wi.{part}"][new] for part in ("weight", "bias")),
-                *(weights[f"wh.{part}"][new] for part in ("weight", "bias")),
-            )
-        case _:
-            weights = linear_weights({"L": (5 * h, h, True), "R": (5 * h, h, True)})
-            return _side_by_side(weights, "L", "R", slice(None))
-
-
-def _side_by_side(weights: Weights, left: str, right: str, rows: slice) -> tuple[Array, Array]:
-    both = [weights[f"{each}.weight"][rows] for each in (left, right)]
-    biases = [weights[f"{each}.bias"][rows] for each in (left, right)]
-    return np.concatenate(both, axis=1), biases[0] + biases[1]
+    gates = recurrent.GATES[kind]
+    made = linear_weights({"wi": (gates * h, n, True), "wh": (gates * h, h, True)})
+    rows = slice(None) if kind == "lstm" else slice(2 * h)
+    joint = np.concatenate([made["wi.weight"][rows], made["wh.weight"][rows]], axis=1)
+    both = (joint, made["wi.bias"][rows] + made["wh.bias"][rows])
+    if kind == "lstm":
+        return both
+    alone = ("wi.weight", "wi.bias", "wh.weight", "wh.bias")
+    return (*both, *(made[name][2 * h :] for name in alone))
 
 
 def cell_inputs(
     kind: str, samples: int, count: int, size: CellSize | None = None
 ) -> Iterator[dict[str, Array]]:
     """Yield `count` seeded inputs of a cell by name."""
-    size = size or SIZES[kind]
+    params = cell(kind, samples, size).main.params
     for seed in range(count):
         random = np.random.default_rng((SEED, seed))
         yield {
-            name: _numbers(random, (samples, size.of(name)), wide=name in KINDS[kind].wide)
-            for name in KINDS[kind].params
+            param.name: _numbers(random, _shape(param), wide=param.name in KINDS[kind].wide)
+            for param in params
         }
 
 
-def _numbers(random: np.random.Generator, shape: tuple[int, int], *, wide: bool) -> Array:
+def _shape(param: Var) -> tuple[int, ...]:
+    assert isinstance(param.annotation, TensorType), "a cell takes tensors"
+    return param.annotation.static_shape
+
+
+def _numbers(random: np.random.Generator, shape: tuple[int, ...], *, wide: bool) -> Array:
     drawn = random.standard_normal(shape) if wide else random.uniform(-1, 1, shape)
     return drawn.astype(np.float32)
 
@@ -227,17 +219,26 @@ def cell_bytes(kind: str, samples: int, size: CellSize | None = None) -> int:
     One byte for each weight, eight for what requantizes a channel, one for each element of
     parameters and results. Tables and instructions are not counted.
     """
-    size = size or SIZES[kind]
-    weights, *biases = (each.shape for each in _constants(kind, size))
-    counted = [weights, *biases]
-    constants = sum(prod(shape) if len(shape) == 2 else 8 * shape[0] for shape in counted)
-    results = len(KINDS[kind].states) if kind != "tree" else 2
-    rows = sum(size.of(name) for name in KINDS[kind].params) + results * size.hidden
-    return constants + samples * rows
+    module = cell(kind, samples, size)
+    types = infer_types(module)
+    constants = sum(rows * columns + 8 * rows for rows, columns in _weights(module))
+    assert isinstance(module.main.body, Tuple), "a cell gives a tuple"
+    tensors = (*module.main.params, *module.main.body.fields)
+    shapes = (
+        type_.static_shape for each in tensors if isinstance(type_ := types[each], TensorType)
+    )
+    return constants + sum(map(prod, shapes))
 
 
 def cell_macs(kind: str, samples: int, size: CellSize | None = None) -> int:
     """Return the multiply-accumulates of a step."""
-    size = size or SIZES[kind]
-    products = [each.size for each in _constants(kind, size) if each.ndim == 2]
-    return samples * sum(products)
+    return samples * sum(map(prod, _weights(cell(kind, samples, size))))
+
+
+def _weights(module: Module) -> Iterator[tuple[int, int]]:
+    for node in post_order(module.main.body):
+        match node:
+            case Call(callee=OpRef(name="nn.dense"), args=(_, Constant(value=weight))):
+                yield weight.shape[0], weight.shape[1]
+            case _:
+                pass

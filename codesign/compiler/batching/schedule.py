@@ -50,6 +50,11 @@ class Plan:
     _results: tuple[Any, ...]
     _homes: Mapping[Made, tuple[Instance, int]]
 
+    def home(self, made: Made) -> tuple[Cell, int]:
+        """Return the cell that a call belongs to, and which of its calls it is."""
+        instance, place = self._homes[made]
+        return self.cells[instance.cell], place
+
     def run(self, run_cell: RunCell) -> tuple[Any, ...]:
         """Return main's result for each input, in their order."""
         memory = _Memory(self._inputs, self._homes, {})
