@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from codesign.compiler.analysis.annotate import with_parameter_types, without_unreached
+from codesign.compiler.analysis.annotate import keeping_types, without_unreached
 from codesign.compiler.analysis.effects import ORDERED, Effect, Effects
 from codesign.compiler.pass_manager import Form, PassContext
 from codesign.ir.relay.expr import Expr, Function, Let, Match, RefNew, RefWrite, Var
@@ -37,11 +37,14 @@ class EliminateDeadCode:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module without what is unused."""
-        reached = without_unreached(module)
-        typed = live = with_parameter_types(reached)
-        while (cleaned := _cleaned(live)) is not live:  # a function may have lost its writes
-            live = without_unreached(cleaned)
-        return reached if live is typed else live
+        return keeping_types(module, _without_dead_code)
+
+
+def _without_dead_code(module: Module) -> Module:
+    live = without_unreached(module)
+    while (cleaned := _cleaned(live)) is not live:  # a function may have lost its writes
+        live = without_unreached(cleaned)
+    return live
 
 
 def _cleaned(module: Module) -> Module:

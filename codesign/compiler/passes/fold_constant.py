@@ -20,7 +20,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from codesign.compiler.analysis.annotate import with_parameter_types
+from codesign.compiler.analysis.annotate import keeping_types
 from codesign.compiler.analysis.boundaries import with_boundaries
 from codesign.compiler.analysis.effects import Effect, Effects
 from codesign.compiler.analysis.infer_types import infer_types
@@ -70,7 +70,10 @@ class FoldConstant:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with such expressions replaced."""
-        typed = current = with_parameter_types(with_boundaries(module))
+        return keeping_types(module, self._folded)
+
+    def _folded(self, module: Module) -> Module:
+        typed = current = with_boundaries(module)
         is_waiting = True
         while is_waiting:
             folded, is_waiting = _once(current, self.max_elements)

@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from codesign.compiler.analysis.annotate import with_parameter_types
+from codesign.compiler.analysis.annotate import keeping_types
 from codesign.compiler.analysis.boundaries import boundary_variables
 from codesign.compiler.analysis.effects import Effect, Effects
 from codesign.compiler.pass_manager import Form, PassContext
@@ -43,11 +43,14 @@ class ToGraphNormalForm:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module in graph normal form."""
-        typed = with_parameter_types(module)
-        boundaries, graph = boundary_variables(typed), typed
-        while (freed := _once(graph, boundaries)) is not graph:  # a let that goes may free others
-            graph = freed
-        return module if graph is typed else graph
+        return keeping_types(module, _graph)
+
+
+def _graph(module: Module) -> Module:
+    boundaries = boundary_variables(module)
+    while (graph := _once(module, boundaries)) is not module:  # a let that goes may free others
+        module = graph
+    return module
 
 
 def _once(module: Module, boundaries: Collection[Var]) -> Module:

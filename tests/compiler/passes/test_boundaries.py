@@ -134,6 +134,59 @@ UNTOLD: Mapping[str, str] = {
         def @g(%x: Tensor[(3,), float32]) { @f(%x) }
         def @main(%x: Tensor[(3,), float32]) { let %f = @f; (%x, (fn (%h) { %x })(%f)) }
     """,
+    "dead code told the type of a result": """
+        def @main(%x: Tensor[(3,), float32]) {
+          let %l = Nil;
+          let %unused = Cons(1, %l);
+          (%l, %x)
+        }
+    """,
+    "dead code told the type that an operator needs": """
+        def @main(%x: Tensor[(3,), float32]) {
+          let %o = None;
+          let %unused = if (True) { %o } else { Some(1f) };
+          match (%o) { Some(%v) => broadcast_to(exp(%v), shape=[3]), None => %x }
+        }
+    """,
+    "a function that goes told the result of one that stays": """
+        def @f() { None }
+        def @g() { if (True) { @f() } else { Some(2f) } }
+        def @main(%x: Tensor[(3,), float32]) {
+          let %unused = @g();
+          match (@f()) { Some(%v) => broadcast_to(exp(%v), shape=[3]), None => %x }
+        }
+    """,
+    "a local function that goes told what it takes": """
+        def @main(%x: Tensor[(3,), float32]) {
+          let %f = fn (%y) { %y };
+          let %unused = %f(Nil);
+          let %l = Nil;
+          let %z = (%f, Cons(3, %f(%l)));
+          (%l, %x)
+        }
+    """,
+    "the branch that is not taken told the type": """
+        def @main(%x: Tensor[(3,), float32]) {
+          (
+            if (True) { Nil } else { Cons(1, Nil) },
+            match (Some(1)) { Some(_) => None, None => Some(%x) }
+          )
+        }
+    """,
+    "a write told what a cell holds": """
+        def @main(%x: Tensor[(3,), float32]) {
+          let %r = ref(Nil);
+          let %before = ref_read(%r);
+          ref_write(%r, Cons(%x, Nil));
+          %before
+        }
+    """,
+    "an argument told the type of another one": """
+        def @first[A](%x: A, %y: A, Inline=1) -> A { %x }
+        def @main(%x: Tensor[(3,), float32]) {
+          @first((Nil, None), (Cons(%x, Nil), if (True) { None } else { Some(%x) }))
+        }
+    """,
     "a branch that writes is decided": """
         def @main(%x: Tensor[(3,), float32]) {
           let %r = ref(%x);
