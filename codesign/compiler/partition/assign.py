@@ -66,7 +66,7 @@ def assign(
                 del reasons[call]
             else:
                 reasons[call] = reason
-    for join in _unread(found, composites):
+    for join in _read_on_the_host(calls, composites):
         reasons[join] = "a product that reads it is on the host"
         del composites[join], units[join]
     return Assignment(
@@ -76,14 +76,17 @@ def assign(
     )
 
 
-def _unread(found: tuple[Composite, ...], composites: Mapping[Expr, Composite]) -> set[Call]:
+def _read_on_the_host(
+    calls: tuple[Call, ...], composites: Mapping[Expr, Composite]
+) -> dict[Call, None]:
     """Return the concatenations without a place that a product on the host reads."""
     return {
-        arg
-        for each in found
-        if each.gathers and each.main not in composites
-        for arg in each.main.args
-        if isinstance(arg, Call) and arg in composites and composites[arg].gathers
+        arg: None
+        for call in calls
+        if call not in composites
+        for arg in call.args
+        if isinstance(arg, Call) and arg in composites
+        if composites[arg].gathers and composites[arg].main is arg
     }
 
 
