@@ -102,6 +102,7 @@ O0: Final[tuple[Pass, ...]] = (
     IN_PLAIN_LAYOUT,  # all that follows knows NCHW and OIHW only
     DynamicToStatic(),  # shapes that are constant are known when kernels are made
     ExpandOperators(),  # backends and patterns know simple operators only
+    DynamicToStatic(),  # lengths that expansions ask for
     SimplifyInference(),  # no backend knows nn.batch_norm
 )
 """As written."""
@@ -112,6 +113,7 @@ O1: Final[tuple[Pass, ...]] = (
     Inline(),  # functions that ask for it, before anything looks at their bodies
     DynamicToStatic(),  # shapes that are constant are known when kernels are made
     ExpandOperators(),  # backends and patterns know simple operators only
+    DynamicToStatic(),  # lengths that expansions ask for
     SimplifyInference(),  # it leaves products and sums for all that follow
     FoldConstant(),  # weights that are written as arithmetic become constants
     EliminateCommonSubexpr(),  # before matching: two spellings of one value become one node
@@ -123,6 +125,7 @@ O1: Final[tuple[Pass, ...]] = (
 _MATCHED: Final[tuple[Pass, ...]] = (
     DynamicToStatic(),  # what follows knows lengths, not tensors of them
     ExpandOperators(),  # backends and patterns know simple operators only
+    DynamicToStatic(),  # lengths that expansions ask for
     SimplifyInference(),  # first: it leaves products and sums for all that follow
     FoldConstant(),  # weights that are written as arithmetic become constants
     ToGraphNormalForm(),  # patterns look from node to node, not through names

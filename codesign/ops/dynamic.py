@@ -1,8 +1,9 @@
-"""Operators whose result's shape is a tensor: dyn.reshape, broadcast_to, full, zeros, ones.
+"""Operators whose result's shape is a tensor: dyn.reshape, broadcast_to, full, zeros, ones, arange.
 
     dyn.reshape(%x, %shape)     reshape, where one length may be -1
     dyn.broadcast_to(%x, %shape)
     dyn.full(%value, %shape)    dyn.zeros(%shape, dtype="float32")    dyn.ones(%shape, …)
+    dyn.arange(%stop)           0, 1, … as many int64 as the scalar %stop says
 
 `%shape` is a vector of integers whose length, the rank of the result, is known. Each length of the
 result is `?`. Where the shape is a constant the pass dynamic-to-static makes them operators of
@@ -76,6 +77,13 @@ def _filled(call: Call, types: tuple[Type, ...]) -> Type:
     return _result(call, shape, attributes(call, DynFilledAttrs).dtype)
 
 
+def _arange_relation(call: Call, types: tuple[Type, ...]) -> Type:
+    (stop,) = tensors(call, types, 1)
+    require_rank(call, stop, 0, "a number")
+    require_dtype(call, stop, INTEGERS, "number")
+    return TensorType((UNKNOWN,), DType.INT64)
+
+
 def lengths(name: str, shape: Array) -> tuple[int, ...]:
     """Return the lengths that a tensor says.
 
@@ -125,6 +133,11 @@ def _ones(shape: Array, attrs: DynFilledAttrs) -> Array:
     return np.ones(lengths("dyn.ones", shape), attrs.dtype.numpy)
 
 
+def _arange(stop: Array) -> Array:
+    (length,) = lengths("dyn.arange", stop.reshape(1))
+    return np.arange(length, dtype=np.int64)
+
+
 def _operator(
     name: str, relation: Relation, reference: Reference, attrs: type[Attrs] | None = None
 ) -> Operator:
@@ -145,5 +158,6 @@ OPERATORS: Final = (
     _operator("dyn.full", _full_relation, _full),
     _operator("dyn.zeros", _filled, _zeros, DynFilledAttrs),
     _operator("dyn.ones", _filled, _ones, DynFilledAttrs),
+    _operator("dyn.arange", _arange_relation, _arange),
 )
 """Every operator of this file."""

@@ -19,7 +19,7 @@ _PACKED: Final = "layouts belong to the compiler: write nn.conv2d or nn.dense"
 _INTERNAL: Final = "it is made inside of TVM after lowering; give the module before that"
 _BITS: Final = "weights and activations of single bits are not computed with"
 _QUANTIZED: Final = "write it between qnn.dequantize and qnn.quantize, or let quantization make it"
-_TOLD: Final = "its size is a tensor; give it as an attribute of the operator without dyn."
+_TOLD: Final = "give its size as an attribute of the operator without dyn."
 _SPECTRA: Final = "there are no complex numbers here"
 
 REFUSED: Final[Mapping[str, str]] = {

@@ -51,6 +51,7 @@ from codesign.ops.composed import (
     reductions,
     scatter,
     sequences,
+    told,
     volumes,
 )
 from codesign.ops.gradients.table import GRADIENTS
@@ -137,6 +138,7 @@ _ROWS: Final = (
     *lines.OPERATORS,
     *volumes.OPERATORS,
     *layers.OPERATORS,
+    *told.OPERATORS,
 )
 
 

@@ -13,7 +13,7 @@ from codesign.ir.relay.equal import is_equal_module
 from codesign.ir.relay.expr import Expr, Function, Tuple, Var
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.printer import print_module
-from codesign.ir.relay.types import UNKNOWN, TensorType, Type
+from codesign.ir.relay.types import UNKNOWN, TensorType, TupleType, Type
 from codesign.ops.table import OPERATORS, call
 from tests.support.operator_cases import CASES
 from tests.support.operator_draws import Case
@@ -51,6 +51,8 @@ def _fits(found: Type, inferred: Type) -> bool:
         case TensorType(shape, dtype), TensorType(known, wanted):
             pairs = zip(shape, known, strict=True)
             return dtype is wanted and all(b in (a, UNKNOWN) for a, b in pairs)
+        case TupleType(fields), TupleType(wanted):
+            return all(_fits(one, other) for one, other in zip(fields, wanted, strict=True))
         case _:
             return found == inferred
 

@@ -43,6 +43,7 @@ from codesign.ops.composed.places import MeshgridAttrs, NdarraySizeAttrs, TriluA
 from codesign.ops.composed.reductions import VarianceAttrs
 from codesign.ops.composed.scatter import ScatterElementsAttrs, ScatterNDAttrs
 from codesign.ops.composed.sequences import EinsumAttrs, ReverseSequenceAttrs, SequenceMaskAttrs
+from codesign.ops.composed.told import DynExpandDimsAttrs, DynTopKAttrs
 from codesign.ops.composed.volumes import Conv3DAttrs, Pool3DAttrs
 from codesign.ops.reduce import ArgReduceAttrs, ReduceAttrs
 from tests.support.operator_draws import Case, Rng, fixed, floats, random_pair, random_shape
@@ -288,6 +289,28 @@ def _loss(rng: Rng) -> Case:
     return Case((floats(rng, 3, 4, 2), targets, weights), attrs)
 
 
+def _numbers(*numbers: int) -> Array:
+    return np.array(numbers, np.int64)
+
+
+def _dyn_topk(rng: Rng) -> Case:
+    kind = _one_of(rng, "both", "values", "indices")
+    attrs = DynTopKAttrs(axis=-2, ret_type=kind, is_ascend=_flag(rng))  # type: ignore[arg-type]
+    return Case((distinct(rng, 3, 5), np.asarray(rng.integers(0, 4))), attrs)
+
+
+def _dyn_slice(rng: Rng) -> Case:
+    begin, end = (_numbers(*random_pair(rng, -7, 7)) for _ in range(2))
+    strides = _numbers(*(int(each) for each in rng.choice([-3, -2, -1, 1, 2, 3], 2)))
+    return Case((floats(rng, 5, 4, 2), begin, end, strides))
+
+
+def _dyn_axis(rng: Rng) -> Case:
+    axis = np.asarray(rng.integers(-3, 3), np.int32)
+    attrs = DynExpandDimsAttrs(num_newaxis=int(rng.integers(0, 3)))
+    return Case((floats(rng, 2, 3), axis), attrs)
+
+
 COMPOSED_CASES: dict[str, Callable[[Rng], Case]] = {
     **dict.fromkeys(("trunc_divide", "floor_divide", "trunc_mod", "mod", "floor_mod"), _whole),
     "fast_erf": fixed(None, (2, 3)),
@@ -343,5 +366,14 @@ COMPOSED_CASES: dict[str, Callable[[Rng], Case]] = {
     "nn.upsampling": _upsampling,
     "nn.lrn": fixed(LRNAttrs(size=3, axis=-2, bias=1.5, alpha=0.3, beta=0.6), (2, 4, 3)),
     "nn.nll_loss": _loss,
+    "dyn.tile": lambda rng: Case((floats(rng, 2, 3), _numbers(*rng.integers(0, 3, 3)))),
+    "dyn.expand_dims": _dyn_axis,
+    "dyn.squeeze": lambda rng: Case((floats(rng, 2, 1, 3, 1), _numbers(-1, 1))),
+    "dyn.one_hot": lambda rng: Case(
+        (rng.integers(-1, 5, (2, 3)), floats(rng), floats(rng), np.asarray(4)), AxisAttrs(axis=1)
+    ),
+    "dyn.topk": _dyn_topk,
+    "dyn.nn.pad": lambda rng: Case((floats(rng, 2, 0, 3), rng.integers(0, 3, (3, 2)), floats(rng))),
+    "dyn.strided_slice": _dyn_slice,
 }
 """A maker of random legal calls for every composed operator."""

@@ -291,6 +291,7 @@ CASES: dict[str, Callable[[Rng], Case]] = {
     "dyn.full": lambda rng: Case((floats(rng), _lengths(2, 3))),
     "dyn.zeros": lambda rng: Case((_lengths(2, 0),), DynFilledAttrs(dtype=DType.FLOAT32)),
     "dyn.ones": lambda rng: Case((_lengths(2, 3),), DynFilledAttrs(dtype=DType.INT8)),
+    "dyn.arange": lambda rng: Case((np.asarray(rng.integers(0, 5)),)),
     "take": _take,
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,

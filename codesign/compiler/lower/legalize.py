@@ -82,7 +82,12 @@ class _Writer:
     def call(
         self, name: str, inputs: tuple[Value, ...], like: Value, attrs: Attrs | None = None
     ) -> Value:
-        """Append a step whose result has the shape and type of `like`."""
+        """Append a step whose result has the shape and type of `like`; reshape constants here.
+
+        A reshape is another view of what it reads, and constants have one place.
+        """
+        if name == "reshape" and inputs[0].constant is not None:
+            return Value(like.shape, like.dtype, inputs[0].constant.reshape(like.shape))
         result = Value(like.shape, like.dtype)
         self.steps.append(Step(name, attrs, inputs, result, self._source.span))
         return result

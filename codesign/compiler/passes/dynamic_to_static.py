@@ -13,7 +13,7 @@ Law: every bit stays; types may know more lengths.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Final, final
 
 import numpy as np
@@ -22,16 +22,23 @@ from codesign.compiler.analysis.facts import Facts
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
 from codesign.diagnostics import CodesignError
-from codesign.dtypes import Array
+from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef, Tuple
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import Type
 from codesign.ir.relay.visit import post_order, rewrite_pairs
+from codesign.ops.axis import AxisAttrs
 from codesign.ops.broadcast_to import BroadcastToAttrs
-from codesign.ops.counting import ShapeOfAttrs
+from codesign.ops.composed.ordering import TopKAttrs
+from codesign.ops.composed.told import DynTopKAttrs
+from codesign.ops.counting import ArangeAttrs, ShapeOfAttrs
 from codesign.ops.dynamic import DynFilledAttrs
 from codesign.ops.filled import FilledAttrs, FullAttrs
+from codesign.ops.nn.pad import PadAttrs
+from codesign.ops.one_hot import OneHotAttrs
+from codesign.ops.repeating import TileAttrs
 from codesign.ops.reshape import ReshapeAttrs
+from codesign.ops.strided_slice import StridedSliceAttrs
 from codesign.ops.table import OPERATORS
 
 _MOST_ROUNDS: Final = 1000
@@ -77,12 +84,56 @@ def _rule(original: Expr, rebuilt: Expr, facts: Facts) -> Expr:
             if shape is None or not facts.is_pure(data):
                 return rebuilt
             return Constant(np.array(shape, dtype.numpy), span)
-        case _, Call(OpRef(name), (*args, Constant(shape)), attrs) if name.startswith("dyn."):
+        case _, Call(OpRef(name), (*args, Constant(shape)), attrs) if name in _SHAPED:
             return _static(rebuilt, name, tuple(args), shape, attrs)
+        case _, Call(OpRef(name)) if name.startswith("dyn."):
+            return _told(rebuilt, name)
         case _, Call(OpRef(name), args, attrs):
             return _evaluated(rebuilt, name, args, attrs)
         case _:
             return rebuilt
+
+
+_SHAPED: Final = ("dyn.reshape", "dyn.broadcast_to", "dyn.full", "dyn.zeros", "dyn.ones")
+
+
+def _told(call: Call, name: str) -> Call:
+    """Return the call with what constants tell as attributes; itself where it is wrong or open."""
+    found = _told_attrs(name, call.args, call.attrs)
+    if found is None:
+        return call
+    args, attrs = found
+    return Call(OpRef(name.removeprefix("dyn."), call.span), args, attrs, call.span)
+
+
+def _told_attrs(
+    name: str, args: tuple[Expr, ...], attrs: Attrs | None
+) -> tuple[tuple[Expr, ...], Attrs] | None:
+    match name, args, attrs:
+        case "dyn.arange", (Constant(stop),), _ if stop >= 0:
+            return (), ArangeAttrs(stop=float(stop), dtype=DType.INT64)
+        case "dyn.tile", (data, Constant(reps)), _ if np.all(reps >= 0):
+            return (data,), TileAttrs(reps=_numbers(reps))
+        case "dyn.one_hot", (*rest, Constant(depth)), AxisAttrs(axis=axis) if depth >= 0:
+            return tuple(rest), OneHotAttrs(depth=int(depth), axis=axis)
+        case "dyn.topk", (data, Constant(k)), DynTopKAttrs() as top if k >= 1:
+            given = {field.name: getattr(top, field.name) for field in fields(top)}
+            return (data,), TopKAttrs(k=int(k), **given)
+        case "dyn.strided_slice", (data, Constant(first), Constant(end), Constant(step)), _ if (
+            np.all(step != 0)
+        ):
+            begin, behind, strides = map(_numbers, (first, end, step))
+            axes = tuple(range(len(begin)))
+            return (data,), StridedSliceAttrs(begin=begin, end=behind, strides=strides, axes=axes)
+        case "dyn.nn.pad", (data, Constant(widths), Constant(value)), _ if np.all(widths >= 0):
+            pairs = tuple((int(before), int(after)) for before, after in widths)
+            return (data,), PadAttrs(pad_width=pairs, value=float(value))
+        case _:
+            return None
+
+
+def _numbers(value: Array) -> tuple[int, ...]:
+    return tuple(int(each) for each in value)
 
 
 def _static(

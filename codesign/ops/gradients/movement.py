@@ -324,6 +324,7 @@ GRADIENTS: Final[Mapping[str, Gradient | NotDifferentiable]] = {
     "dyn.broadcast_to": _dyn_spread,
     "dyn.full": _dyn_spread,
     "dyn.zeros": NotDifferentiable("what it reads are integers, which have no gradient"),
+    "dyn.arange": NotDifferentiable("what it reads is an integer, which has no gradient"),
     "dyn.ones": NotDifferentiable("what it reads are integers, which have no gradient"),
     "take": _take,
     "gather_elements": _gather_elements,

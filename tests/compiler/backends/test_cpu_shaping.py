@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from codesign.dtypes import Array, DType
-from codesign.ir.relay.expr import Attrs
+from codesign.ir.relay.expr import Attrs, Constant, Expr, Tuple
+from codesign.ops.axis import AxisAttrs
 from codesign.ops.filled import FilledAttrs
-from tests.support.cpu import reference, run_operator
+from codesign.ops.table import call
+from tests.support.cpu import reference, run, run_operator
 from tests.support.operator_cases import CASES
 
 NAMES = [
@@ -43,3 +45,14 @@ def test_compiled_operator_equals_its_reference(name: str) -> None:
 def test_filled_tensors_need_no_argument(name: str, value: int, dtype: DType) -> None:
     attrs: Attrs = FilledAttrs(shape=(3, 5), dtype=dtype)
     _agree(run_operator(name, attrs=attrs), np.full((3, 5), value, dtype.numpy))
+
+
+def test_constants_stand_beside_what_is_computed() -> None:
+    """A constant that is reshaped on the way is read from its own place."""
+    fixed = np.array([7, 9, 11], np.int64)
+    x: Array = np.array([1, 2, 3], np.int64)
+
+    def stacked(value: Expr) -> Expr:
+        return call("stack", Tuple((value, Constant(fixed))), attrs=AxisAttrs(axis=1))
+
+    np.testing.assert_array_equal(run(stacked, x), np.stack([x, fixed], axis=1))

@@ -9,11 +9,11 @@ from codesign.compiler.backends.native.extents import Extents, ShapeWriter
 from codesign.compiler.backends.native.views import Loop, View, element_at, strides_of
 from codesign.dtypes import DType
 
-TOLD: Final = frozenset({"dyn.reshape", "dyn.broadcast_to", "dyn.full", "dyn.zeros", "dyn.ones"})
-"""Operators whose last operand is the shape of the result."""
+FILLING: Final = frozenset({"dyn.full", "dyn.zeros", "dyn.ones", "dyn.arange"})
+"""Operators whose result holds one number everywhere, or each place's own."""
 
-FILLING: Final = frozenset({"dyn.full", "dyn.zeros", "dyn.ones"})
-"""Those whose result holds one number everywhere."""
+TOLD: Final = frozenset({"dyn.reshape", "dyn.broadcast_to"}) | FILLING
+"""Operators whose last operand is the shape of the result."""
 
 
 def told_extents(

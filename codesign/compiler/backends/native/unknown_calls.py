@@ -162,7 +162,7 @@ class UnknownCalls:
     def _fill(
         self, operator: Operator, out: str, data: Sequence[str], total: str, dtype: DType
     ) -> None:
-        """Store one number everywhere: the first operand, or what the operator's name says."""
+        """Store the first operand, what the operator's name says, or each place's number."""
         kind = memory_type(dtype)
         if operator.operator == "dyn.full":
             value = self._text.op(f"load {kind}, ptr {data[0]}")
@@ -173,7 +173,8 @@ class UnknownCalls:
         self._text.extents[-1] = total
         with self._text.loop(-1) as (index, _):
             place = element_at(self._text, kind, out, index)
-            self._text.do(f"store {kind} {value}, ptr {place}")
+            stored = index if operator.operator == "dyn.arange" else value
+            self._text.do(f"store {kind} {stored}, ptr {place}")
 
     def _count(self, operator: Operator, out: str, extents: Extents, shape: ShapeWriter) -> None:
         """Store the number of elements that each place of a reduction's result comes from."""
