@@ -21,6 +21,8 @@ from experiments.rows.relay_laws import relay_laws, relay_native, relay_roundtri
 from experiments.rows.relay_models import relay_rnn, relay_treelstm
 from experiments.rows.relay_passes import relay_linear
 from experiments.rows.road import road_bitexact, road_cycles, road_fp32, road_top1
+from experiments.rows.scalesim import study_vs_scalesim
+from experiments.rows.study_batching import study_batching
 from experiments.rows.study_compiler import (
     study_mobilenet,
     study_r18_ideal,
@@ -66,6 +68,8 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "study-mobilenet": study_mobilenet,
         "study-tile-time": study_tile_time,
         "study-lstm": study_lstm,
+        "study-batching": study_batching,
+        "study-vs-scalesim": study_vs_scalesim,
         "study-random": study_random,
         "study-monotone": study_monotone,
         "relay-roundtrip": relay_roundtrip,

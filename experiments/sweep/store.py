@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import astuple, fields
 from pathlib import Path
 from types import TracebackType
@@ -103,15 +103,43 @@ class Store:
         ).fetchall()
         return [LayerCost(**dict(zip(_names(LayerCost), row, strict=True))) for row in found]
 
-    def export(self, path: Path) -> None:
-        """Write the points as Parquet."""
+    def export(self, path: Path, wanted: Collection[str] | None = None) -> None:
+        """Write the points as Parquet: all, or those of some identities."""
         name = str(path).replace("'", "''")
-        self._database.execute(f"COPY points TO '{name}' (FORMAT parquet)")
+        chosen = list(self.known() if wanted is None else wanted)
+        self._database.execute(
+            "CREATE OR REPLACE TEMP TABLE exported AS "
+            "SELECT * FROM points WHERE point IN (SELECT unnest(?)) ORDER BY point",
+            [chosen],
+        )
+        self._database.execute(f"COPY exported TO '{name}' (FORMAT parquet, COMPRESSION zstd)")
 
     def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:
             places = ", ".join("?" * len(row))
             self._database.execute(f"INSERT INTO {table} VALUES ({places})", list(row))
+
+
+def rows_of_file(path: Path) -> list[Row]:
+    """Return the rows of a Parquet file that `Store.export` wrote, in the order of their points.
+
+    Raises
+    ------
+    CodesignError
+        The file cannot be read, or has other columns.
+    """
+    try:
+        with duckdb.connect() as database:
+            query = database.execute("SELECT * FROM read_parquet(?) ORDER BY point", [str(path)])
+            names = [each[0] for each in query.description or ()]
+            found = query.fetchall()
+    except duckdb.Error as error:
+        raise CodesignError.of(
+            f"cannot read {str(path)!r}", found=str(error).splitlines()[0]
+        ) from None
+    if tuple(names) != _names(Row):
+        raise CodesignError.of(f"{str(path)!r} holds results of another version")
+    return [Row(**dict(zip(names, row, strict=True))) for row in found]
 
 
 def _names(record: type[Row | LayerCost]) -> tuple[str, ...]:

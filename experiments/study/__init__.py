@@ -1,0 +1,1 @@
+"""The hardware study: questions, each with its plan, its measured points and its answer."""
