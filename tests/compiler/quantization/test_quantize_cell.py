@@ -47,7 +47,7 @@ def test_several_steps_in_integers_stay_near_those_in_fp32(kind: str) -> None:
             numbers[name], codes[name] = wanted[index], found[index]
     for index, params in enumerate(made.outputs):
         held = np.clip(wanted[index], params.low, params.high)  # states saturate at what was seen
-        assert np.abs(params.values(found[index]) - held).max() < 0.05
+        assert np.abs(params.values(found[index]) - held).max() < 8 * params.scale
         assert np.abs(held).max() > 0.1
 
 
