@@ -84,7 +84,8 @@ class QuantizationConfig:
     per_channel : bool
         Whether each output channel's weights have a scale of their own.
     headroom : float
-        How many times greater than on the samples a sum may be before it wraps, at least 1.
+        How many times greater than on the samples a sum may be before it wraps, at least 1; and
+        values of 16 bits before they saturate.
     bins : int
         Bins of the histogram of each tensor.
     compensate : bool
@@ -105,7 +106,7 @@ class QuantizationConfig:
     global_range: float | None = None
     power_of_two: bool = False
     per_channel: bool = True
-    headroom: float = 1.5
+    headroom: float = 2.0
     bins: int = 4096
     compensate: bool = True
     float_results: bool = False

@@ -137,7 +137,7 @@ def sums(
     greatest = config.scheme.greatest_weight
     narrow = np.max(np.abs(values), axis=1, initial=0.0) / greatest
     for_bias = np.abs(bias) / (source.scale * _BIAS_LIMIT)
-    for_sums = _room(bias, source, seen, config)
+    for_sums = _room(values, bias, source, seen, config)
     scales = np.maximum.reduce(
         [narrow, for_bias, for_sums, np.full_like(narrow, least / source.scale)]
     )
@@ -161,11 +161,20 @@ def sums(
     )
 
 
-def _room(bias: Array, source: QuantParams, seen: Seen, config: QuantizationConfig) -> Array:
-    """Return the least weight scales with which the sums that were seen fit the accumulators."""
+def _room(
+    values: Array, bias: Array, source: QuantParams, seen: Seen, config: QuantizationConfig
+) -> Array:
+    """Return the least weight scales with which the sums that were seen fit the accumulators.
+
+    A channel that was little used on the samples counts as what the median of the channels reached
+    for weights of its length.
+    """
     if seen.peaks is None:
         return np.zeros(len(bias))
-    peaks = seen.peaks * config.headroom
+    lengths = np.linalg.norm(values, axis=1)
+    used = lengths > 0
+    typical = np.median(seen.peaks[used] / lengths[used]) if used.any() else 0.0
+    peaks = np.maximum(seen.peaks, typical * lengths) * config.headroom
     if config.scheme.sums is DType.INT32:
         # The bias is added in the same 32 bits; sums of 16 are widened before.
         peaks = peaks + np.abs(bias)

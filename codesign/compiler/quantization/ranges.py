@@ -11,7 +11,7 @@ from codesign.compiler.quantization.config import QuantizationConfig, RangeMetho
 from codesign.compiler.quantization.divergence import least_divergence
 from codesign.compiler.quantization.histogram import Histogram
 from codesign.compiler.quantization.params import Grid, QuantParams
-from codesign.dtypes import Array
+from codesign.dtypes import Array, DType
 
 _CANDIDATES: Final = tuple(float(each) for each in np.geomspace(1.0, 1 / 64, 40))
 
@@ -30,7 +30,8 @@ def choose(
 
     Where every consumer of the tensor is `activation`, the range with the least error *after* it
     is taken: what a saturating function ignores costs no codes. `global` has one range for all
-    tensors, which is `calibrate`'s to know: here it is `global_range`.
+    tensors, which is `calibrate`'s to know: here it is `global_range`. Codes of 16 bits cover what
+    was seen with the configuration's headroom, by `minmax`, `mse` and `kl` alike.
     """
     grid = grid_of(config)
     if config.method is RangeMethod.GLOBAL:
@@ -39,6 +40,9 @@ def choose(
     if histogram.is_empty:
         return grid.covering(0.0, 1.0)
     least, greatest = min(histogram.least, 0.0), max(histogram.greatest, 0.0)
+    if grid.dtype is DType.INT16 and config.method is not RangeMethod.PERCENTILE:
+        # More codes than bins: no range is worth a value that does not fit.
+        return grid.covering(config.headroom * least, config.headroom * greatest)
     if activation is not None:
         return _least_error(histogram, least, greatest, grid, activation)
     match config.method:
