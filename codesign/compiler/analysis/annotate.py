@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from codesign.compiler.analysis.boundaries import without_names
 from codesign.compiler.analysis.call_order import callees
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.diagnostics import CodesignError
@@ -44,7 +45,8 @@ def _reached(module: Module, entries: tuple[str, ...]) -> Module:
 def with_parameter_types(module: Module) -> Module:
     """Return the module with a type at every parameter of a function; itself where they are there.
 
-    A function that nothing calls any more tells the types of its parameters itself then.
+    A function that nothing calls any more tells the types of its parameters itself then. Lengths
+    with names that callers have are `?` in it.
     """
     bare = [
         param
@@ -56,7 +58,9 @@ def with_parameter_types(module: Module) -> Module:
     if not bare:
         return module
     types = infer_types(module)
-    typed: dict[Expr, Var] = {each: replace(each, annotation=types[each]) for each in bare}
+    typed: dict[Expr, Var] = {
+        each: replace(each, annotation=without_names(types[each])) for each in bare
+    }
     return rewrite_module(module, lambda node: typed.get(node, node))
 
 
@@ -98,7 +102,7 @@ def _with_all_types(module: Module) -> Module:
         for var in bare:
             if var.annotation is None:
                 type_ = types[node.value] if isinstance(node, Let) else types[var]
-                named[var] = replace(var, annotation=type_)
+                named[var] = replace(var, annotation=without_names(type_))
 
     def rule(original: Expr, rebuilt: Expr) -> Expr:
         match rebuilt:
@@ -107,12 +111,12 @@ def _with_all_types(module: Module) -> Module:
             case Function(result_type=None):
                 signature = types[original]
                 assert isinstance(signature, FuncType), "a function has a function's type"
-                return replace(rebuilt, result_type=signature.result)
+                return replace(rebuilt, result_type=without_names(signature.result))
             case Call(Constructor(name) | GlobalVar(name)):
                 assert isinstance(original, Call), "a call is rebuilt as one"
                 if not _chooses(original, signatures[name], types):
                     return rebuilt
-                chosen = Var("chosen", types[original], rebuilt.span)
+                chosen = Var("chosen", without_names(types[original]), rebuilt.span)
                 return Let(chosen, rebuilt, chosen, rebuilt.span)
             case _:
                 return rebuilt

@@ -79,6 +79,14 @@ PROGRAMS: Mapping[str, str] = {
           @f(broadcast_to(expand_dims(%x, axis=1), shape=[3, 2]))
         }
     """,
+    "functions without annotations are given lengths with names": """
+        def @both(%x, %y) { let %f = fn (%z) { add(%z, %y) }; (%f(%x), %y) }
+        def @main(%x: Tensor[(n,), float32], %y: Tensor[(n,), float32]) {
+          let %unused = @both(%y, %x);
+          let %z = @both(%x, %y).0;
+          (%z, @both(%x, %z), concatenate((%x, %y), axis=0))
+        }
+    """,
     "a branch is chosen": """
         def @main(%x: Tensor[(?,), float32], %y: Tensor[(3,), float32]) {
           let %z: Tensor[(3,), float32] = if (True) { %x } else { %y };

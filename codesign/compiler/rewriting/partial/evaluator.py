@@ -12,7 +12,6 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never, final
 
-from codesign.compiler.analysis.boundaries import compares_lengths
 from codesign.compiler.analysis.effects import Effect, Effects
 from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.rewriting.partial.known import computed, matched, tuple_of
@@ -212,7 +211,7 @@ class Evaluator:
                 pass
         if isinstance(callee.atom, GlobalVar):
             function = self._module.functions[callee.atom.name]
-            if not compares_lengths(function) and self._limits.allows(function, args):
+            if self._limits.allows(function, args):
                 own_types = self._typing.meaning(function, call, types)
                 given = _Given(call, args, types)
                 return (yield self._inlined(function, given, {}, own_types, block))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
 
+from codesign.compiler.analysis.boundaries import compares_lengths
 from codesign.compiler.rewriting.partial.values import Partial, is_informative
 from codesign.ir.relay.expr import Function
 
@@ -47,8 +48,8 @@ class Limits:
         self._runs: dict[Function, list[_Run]] = {}
 
     def allows(self, function: Function, args: tuple[Partial, ...]) -> bool:
-        """Return whether a call is evaluated here."""
-        if self._fuel <= 0 or len(args) != len(function.params):
+        """Return whether a call is evaluated here; one that compares lengths is not."""
+        if self._fuel <= 0 or len(args) != len(function.params) or compares_lengths(function):
             return False
         if function in self._plain and not any(map(is_informative, args)):
             return False
