@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
+import numpy as np
+
 from codesign.compiler.lower.graph import Step
 from codesign.compiler.lower.placement import Halo
 from codesign.dtypes import Array, DType
@@ -18,6 +20,13 @@ ANCHORS: Final = frozenset({"nn.conv2d", "qnn.conv2d", "nn.dense", "qnn.dense", 
 """Operators that take their elementwise consumers before anything else does."""
 
 
+INTEGER_ANCHORS: Final = frozenset({"qnn.conv2d", "qnn.dense"})
+"""Those that sum integers."""
+
+BYTE_WEIGHT: Final = 64
+"""Greatest weight with which two products with any bytes fit 16 bits."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Convolution:
@@ -25,11 +34,17 @@ class Convolution:
 
     weight: Array
     dtype: DType
+    sums: DType
     window: Window
     groups: int
     halo: Halo
     fill: int
     is_depthwise: bool
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether sums of 16 bits can be taken of bytes as they are."""
+        return self.sums is DType.INT16 and (self.is_depthwise or _is_small(self.weight))
 
     @property
     def is_pointwise(self) -> bool:
@@ -45,7 +60,13 @@ class Product:
 
     weight: Array
     dtype: DType
+    sums: DType
     zero_point: int
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether sums of 16 bits can be taken of bytes as they are."""
+        return self.sums is DType.INT16 and _is_small(self.weight)
 
     @property
     def window(self) -> Window:
@@ -78,6 +99,7 @@ def convolution_of(step: Step, lanes: int) -> Convolution | None:
     return Convolution(
         weight=weight.constant,
         dtype=data.dtype,
+        sums=step.result.dtype,
         window=window,
         groups=attrs.groups,
         halo=(max(0, top), max(0, left), reach[0], reach[1]),
@@ -98,4 +120,8 @@ def product_of(step: Step) -> Product | None:
         return None
     zero_point = step.attrs.zero_point if isinstance(step.attrs, QDenseAttrs) else 0
     matrix = weight.constant.T if step.operator == "nn.matmul" else weight.constant
-    return Product(matrix, data.dtype, zero_point)
+    return Product(matrix, data.dtype, step.result.dtype, zero_point)
+
+
+def _is_small(weight: Array) -> bool:
+    return int(np.abs(weight.astype(np.int32)).max(initial=0)) <= BYTE_WEIGHT

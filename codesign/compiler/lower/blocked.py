@@ -7,7 +7,7 @@ from typing import Final, final
 
 from codesign.accel.arithmetic import wrap
 from codesign.compiler.lower.anchors import Convolution, Product
-from codesign.compiler.lower.context import Context, Operands, operands_of, pairs_storage
+from codesign.compiler.lower.context import Context, Operands, operands_of
 from codesign.compiler.lower.graph import Value
 from codesign.compiler.lower.group import Group
 from codesign.compiler.lower.rules import expression
@@ -51,7 +51,7 @@ class BlockedLowering:
             block=1 if is_plain else lanes,
             halo=convolution.halo,
             fill=convolution.fill,
-            storage=pairs_storage(data.dtype),
+            storage=self.context.pairs_storage(data.dtype, takes_bytes=convolution.takes_bytes),
         )
         operands = Operands()
         channels = group.result.shape[1]
@@ -64,17 +64,15 @@ class BlockedLowering:
             group,
             index,
             lambda value: self._flat_operand(operands, value, is_flat, group.result.shape),
-            _sums(step.result.dtype),
+            self._sums(convolution, step.result.dtype),
         )
         extra = tuple(operands.places)
         data_shape = _flat(data.shape) if is_flat else data.shape
         data_buffer = operands.add(Buffer("data", data_shape, data.dtype, data_layout), data_place)
-        tile = self._tile(
-            shape[3], channels // convolution.groups, weight[0].size, convolution.dtype
-        )
+        tile = self._tile(shape[3], channels // convolution.groups, weight[0].size, convolution)
         packed = self._packed(convolution, data_layout.block, tile.vectors)
         weight_buffer = self._constant_operand(operands, "weight", packed)
-        initial = self._initial(operands, convolution.dtype, weight, convolution.fill)
+        initial = self._initial(operands, convolution, convolution.fill)
         target = operands.add(
             Buffer("target", shape, group.result.dtype, layout),
             self.context.target(group.result, layout),
@@ -120,8 +118,10 @@ class BlockedLowering:
     def _packed(self, convolution: Convolution, block: int, run: int) -> Array:
         lanes = self.context.machine.lanes
         if convolution.is_depthwise:
-            return pack_depthwise(convolution.weight, lanes)
-        return pack_contraction(
+            return pack_depthwise(
+                convolution.weight, lanes, pairs=not self._takes_bytes(convolution)
+            )
+        packed = pack_contraction(
             convolution.weight,
             groups=convolution.groups,
             channels=channels_of(convolution.weight.shape[1], block),
@@ -129,13 +129,33 @@ class BlockedLowering:
             run=run,
             pairs=convolution.dtype in CODES,
         )
+        return self._as_read(convolution, packed)
 
-    def _tile(self, pixels: int, outputs: int, products: int, dtype: DType) -> Tile:
-        lanes = self.context.machine.lanes
-        is_integer = dtype in CODES
+    def _takes_bytes(self, anchor: Convolution | Product) -> bool:
+        return self.context.machine.is_narrow and anchor.takes_bytes
+
+    def _as_read(self, anchor: Convolution | Product, packed: Array) -> Array:
+        return packed.astype("int8") if self._takes_bytes(anchor) else packed
+
+    def _sums(self, anchor: Convolution | Product, dtype: DType) -> Expr:
+        """Return a kernel's accumulator as the operator's result.
+
+        Integers are summed in 32 bits unless bytes are taken as they are.
+        """
+        if not dtype.is_integer or self._takes_bytes(anchor):
+            return Accumulator(dtype)
+        return convert(Accumulator(DType.INT32), dtype)
+
+    def _tile(
+        self, pixels: int, outputs: int, products: int, anchor: Convolution | Product
+    ) -> Tile:
+        machine = self.context.machine
+        is_integer = anchor.dtype in CODES
         steps = -(-products // 2) if is_integer else products
-        reduction = Reduction(steps, is_integer, 4 * lanes)
-        return choose_tile(pixels, -(-outputs // lanes), self.context.machine.registers, reduction)
+        bits = 16 if self._takes_bytes(anchor) else 32
+        reduction = Reduction(steps, is_integer, bits // 8 * machine.lanes)
+        vectors = -(-outputs // machine.lanes)
+        return choose_tile(pixels, vectors, machine.registers_for(bits), reduction)
 
     def _can_flatten(
         self, group: Group, convolution: Convolution, data: Layout, target: Layout
@@ -176,14 +196,21 @@ class BlockedLowering:
         return operands.add(buffer, self.context.placement.constant(array))
 
     def _initial(
-        self, operands: Operands, dtype: DType, weight: Array, zero_point: int
+        self, operands: Operands, anchor: Convolution | Product, zero_point: int
     ) -> Buffer | None:
-        """Products with the zero point, which every accumulator starts without."""
-        if dtype not in CODES or zero_point == 0:
+        """Products with the zero point, which every accumulator starts without.
+
+        Bytes of contractions are multiplied as unsigned ones: with 128 more.
+        """
+        takes_bytes = self._takes_bytes(anchor)
+        is_depthwise = isinstance(anchor, Convolution) and anchor.is_depthwise
+        origin = zero_point + (128 if takes_bytes and not is_depthwise else 0)
+        if anchor.dtype not in CODES or origin == 0:
             return None
-        sums = weight.astype("int64").reshape(weight.shape[0], -1).sum(axis=1)
+        sums = anchor.weight.astype("int64").reshape(anchor.weight.shape[0], -1).sum(axis=1)
+        bits = 16 if takes_bytes else 32
         return self._constant_operand(
-            operands, "initial", wrap(-zero_point * sums, 32).astype("int32")
+            operands, "initial", wrap(-origin * sums, bits).astype(f"int{bits}")
         )
 
     def takes_operands(self, group: Group) -> bool:
@@ -202,7 +229,7 @@ class BlockedLowering:
         *lead, inner = data.shape
         rows, outputs = prod(lead), group.result.shape[-1]
         layout = self.context.home_layout(group.result, is_blocked=False)
-        storage = pairs_storage(product.dtype)
+        storage = self.context.pairs_storage(product.dtype, takes_bytes=product.takes_bytes)
         data_layout, data_place = self.context.placement.fetch(data, block=1, storage=storage)
         operands = Operands()
         shape = (1, outputs, 1, rows)
@@ -213,14 +240,14 @@ class BlockedLowering:
             group,
             index,
             lambda value: self.context.operand(operands, value, is_blocked=False, reads_once=True),
-            _sums(step.result.dtype),
+            self._sums(product, step.result.dtype),
         )
         extra = tuple(operands.places)
         view = Layout(block=inner, storage=data_layout.storage)
         data_buffer = operands.add(
             Buffer("data", (1, inner, 1, rows), data.dtype, view), data_place
         )
-        tile = self._tile(rows, outputs, inner, product.dtype)
+        tile = self._tile(rows, outputs, inner, product)
         packed = pack_contraction(
             product.weight[:, :, None, None],
             groups=1,
@@ -229,8 +256,9 @@ class BlockedLowering:
             run=tile.vectors,
             pairs=product.dtype in CODES,
         )
+        packed = self._as_read(product, packed)
         weight_buffer = self._constant_operand(operands, "weight", packed)
-        initial = self._initial(operands, product.dtype, product.weight, product.zero_point)
+        initial = self._initial(operands, product, product.zero_point)
         target_view = Layout(block=outputs, storage=layout.storage)
         target = operands.add(
             Buffer("target", shape, group.result.dtype, target_view),
@@ -250,11 +278,6 @@ class BlockedLowering:
             initial,
         )
         self.context.launch(group, operands, kernel)
-
-
-def _sums(dtype: DType) -> Expr:
-    """Return a kernel's accumulator as the operator's result: integers are summed in 32 bits."""
-    return convert(Accumulator(DType.INT32), dtype) if dtype.is_integer else Accumulator(dtype)
 
 
 def _vector_axes(shape: tuple[int, ...], lanes: int) -> tuple[Axis, Axis, Axis, Axis, Axis]:

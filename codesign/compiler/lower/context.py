@@ -52,12 +52,21 @@ class Context:
                     halo = _widest(halo, wish.halo)
                     fill = wish.fill
             elif step.operator == "qnn.dense" and step.inputs[0] is value:
-                storage = pairs_storage(value.dtype)
+                storage = self.pairs_storage(value.dtype)
         if is_blocked:
-            storage = pairs_storage(value.dtype)
+            storage = self.pairs_storage(value.dtype)
         if not is_blocked:
             return PLAIN if value in self.outputs else Layout(storage=storage)
         return Layout(self.machine.lanes, halo, fill, storage)
+
+    def pairs_storage(self, dtype: DType, *, takes_bytes: bool = True) -> DType | None:
+        """Return how data lie for products in pairs, where not as they are: int8 as int16.
+
+        Where sums have 16 bits, bytes are multiplied as they are.
+        """
+        if dtype is not DType.INT8 or (self.machine.is_narrow and takes_bytes):
+            return None
+        return DType.INT16
 
     def target(self, value: Value, layout: Layout) -> Place:
         """Make room for a group's result."""
@@ -94,11 +103,6 @@ class Context:
         places = tuple(operands.places[buffer] for buffer in operands.places)
         label = "+".join(step.operator for step in group.steps)
         self.placement.launches.append(Launch(kernel, places, label))
-
-
-def pairs_storage(dtype: DType) -> DType | None:
-    """Return how data lie for products in pairs of int16, where not as they are."""
-    return DType.INT16 if dtype is DType.INT8 else None
 
 
 def operands_of(group: Group) -> list[Value]:

@@ -82,10 +82,10 @@ def _reduction_rows(part: Array, channels: Channels, pairs: bool) -> Array:
     return np.concatenate(flat)
 
 
-def pack_depthwise(weight: Array, lanes: int) -> Array:
+def pack_depthwise(weight: Array, lanes: int, *, pairs: bool = True) -> Array:
     """Return weights `(channels, 1, rows, columns)` as [channel block][row][column][lane].
 
-    Integers become pairs of int16, the weight and zero: [… lane][2].
+    Integers become int16; with `pairs`, pairs of them, the weight and zero: [… lane][2].
     """
     channels, _, rows, columns = weight.shape
     blocks = -(-channels // lanes)
@@ -94,6 +94,6 @@ def pack_depthwise(weight: Array, lanes: int) -> Array:
     padded = np.zeros((blocks * lanes, rows, columns), dtype=kind)
     padded[:channels] = weight[:, 0]
     ordered = padded.reshape(blocks, lanes, rows, columns).transpose(0, 2, 3, 1)
-    if is_integer:
+    if is_integer and pairs:
         ordered = np.stack([ordered, np.zeros_like(ordered)], axis=-1)
     return np.ascontiguousarray(ordered).reshape(-1)

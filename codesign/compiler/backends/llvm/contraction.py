@@ -3,6 +3,8 @@
 A tile of pixels by channel vectors stays in registers over the whole reduction. In each step of it
 one element of every pixel is spread over a vector and multiplied with the vectors of weights. int8
 data lies as int16, two channels at a time (`multiply_pairs`), which is exact in 32 bits.
+Where sums have 16 bits it lies as it is and is multiplied as unsigned bytes, 128 more each
+(`multiply_bytes`).
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from codesign.compiler.backends.llvm.pairs import multiply_pairs
+from codesign.compiler.backends.llvm.pairs import multiply_bytes, multiply_pairs
 from codesign.compiler.backends.llvm.scalar import ScalarEmitter
 from codesign.compiler.backends.llvm.target import CpuTarget
 from codesign.compiler.backends.llvm.text import FunctionText
@@ -68,7 +70,8 @@ class _Emission:
         self.text = text
         self.target = target
         self.lanes = kernel.axes[4].extent
-        self.is_integer = kernel.data.storage is DType.INT16
+        self.takes_bytes = kernel.data.storage is DType.INT8
+        self.is_integer = self.takes_bytes or kernel.data.storage is DType.INT16
         pointers = {
             buffer: f"%p{place}" for place, buffer in enumerate(contraction_operands(kernel))
         }
@@ -80,11 +83,12 @@ class _Emission:
         self.channels: Channels = channels_of(self.per_group, kernel.data.layout.block)
         n, _, rows, columns = (axis.extent for axis in kernel.axes[:4])
         self.size = (n, rows, columns)
-        self.scalar = "i16" if self.is_integer else "float"
-        self.vector = f"<{self.lanes} x {'i32' if self.is_integer else 'float'}>"
-        self.wide = f"<{2 * self.lanes} x i16>" if self.is_integer else self.vector
-        self.data_bytes = 2 if self.is_integer else 4
-        self.vector_bytes = 4 * self.lanes
+        self.element = {DType.INT8: "i16", DType.INT16: "i32"}.get(kernel.data.storage, "float")
+        self.vector = f"<{self.lanes} x {self.element}>"
+        half = "i8" if self.takes_bytes else "i16"
+        self.wide = f"<{2 * self.lanes} x {half}>" if self.is_integer else self.vector
+        self.data_bytes = kernel.data.storage.size_bytes
+        self.vector_bytes = (2 if self.takes_bytes else 4) * self.lanes
         self.depth = self._depth()
         vectors = -(-self.outputs // self.lanes)
         self.weight_bytes = self.depth * self.vector_bytes * vectors * kernel.groups
@@ -290,7 +294,7 @@ class _Emission:
     def _lane_bytes(self) -> int:
         """From one step's data to the next one's."""
         if self.is_integer:
-            return 4
+            return 2 * self.data_bytes
         data = self.kernel.data
         return (data.strides[1] if data.layout.block == 1 else 1) * self.data_bytes
 
@@ -312,20 +316,24 @@ class _Emission:
         spot.sums = sums
 
     def _spread(self, pointer: str) -> str:
-        scalar = "i32" if self.is_integer else "float"
-        value = self.text.op(f"load {scalar}, ptr {pointer}, align {self.data_bytes}")
-        first = self.text.op(f"insertelement {self.vector} poison, {scalar} {value}, i64 0")
+        value = self.text.op(f"load {self.element}, ptr {pointer}, align {self.data_bytes}")
+        first = self.text.op(f"insertelement {self.vector} poison, {self.element} {value}, i64 0")
         spread = self.text.op(
             f"shufflevector {self.vector} {first}, {self.vector} poison, "
             f"<{self.lanes} x i32> zeroinitializer"
         )
         if not self.is_integer:
             return spread
-        return self.text.op(f"bitcast {self.vector} {spread} to {self.wide}")
+        pairs = self.text.op(f"bitcast {self.vector} {spread} to {self.wide}")
+        if not self.takes_bytes:
+            return pairs
+        raised = ", ".join(["i8 -128"] * (2 * self.lanes))
+        return self.text.op(f"xor {self.wide} {pairs}, <{raised}>")
 
     def _accumulate(self, total: str, value: str, weight: str) -> str:
         if self.is_integer:
-            product = multiply_pairs(self.text, self.target, self.lanes, value, weight)
+            multiply = multiply_bytes if self.takes_bytes else multiply_pairs
+            product = multiply(self.text, self.target, self.lanes, value, weight)
             return self.text.op(f"add {self.vector} {total}, {product}")
         kind = self.vector
         return self.text.call(

@@ -19,12 +19,14 @@ from codesign.compiler.backends.llvm.depthwise import depthwise_operands, emit_d
 from codesign.compiler.backends.llvm.nest import emit_loops
 from codesign.compiler.backends.llvm.target import CpuTarget, host, target_machine
 from codesign.compiler.backends.llvm.text import FunctionText
-from codesign.compiler.lower.graph import Value, graph_of
+from codesign.compiler.lower.anchors import INTEGER_ANCHORS
+from codesign.compiler.lower.graph import Graph, Value, graph_of
 from codesign.compiler.lower.lower import lower
 from codesign.compiler.lower.plan_memory import MemoryPlan, plan_memory
 from codesign.compiler.lower.program import Home, Place, Program
 from codesign.compiler.schedule.machine import Machine
 from codesign.diagnostics import InternalError
+from codesign.dtypes import DType
 from codesign.ir.executable.cpu_kernel import ALIGNMENT, CpuKernel
 from codesign.ir.relay.expr import Expr, Function
 from codesign.ir.relay.types import TensorType, Type
@@ -54,7 +56,7 @@ def compile_cpu(
     """
     target = _target(cpu, features)
     graph = graph_of(function, types)
-    program = lower(graph, Machine(target.lanes, target.registers))
+    program = lower(graph, _machine(graph, target))
     plan = plan_memory(program, ALIGNMENT, _SLACK_BYTES)
     constants = _pack_constants(program)
     module = _module_text(program, plan, constants.offsets, target, len(graph.inputs))
@@ -76,7 +78,7 @@ def module_text(function: Function, types: Mapping[Expr, Type]) -> str:
     """Return the LLVM module that `compile_cpu` makes for this processor, before optimization."""
     target = host()
     graph = graph_of(function, types)
-    program = lower(graph, Machine(target.lanes, target.registers))
+    program = lower(graph, _machine(graph, target))
     plan = plan_memory(program, ALIGNMENT, _SLACK_BYTES)
     offsets = _pack_constants(program).offsets
     return _module_text(program, plan, offsets, target, len(graph.inputs))
@@ -87,6 +89,13 @@ def _target(cpu: str | None, features: str | None) -> CpuTarget:
     if cpu is None and features is None:
         return own
     return CpuTarget(own.triple, cpu or "generic", features or "")
+
+
+def _machine(graph: Graph, target: CpuTarget) -> Machine:
+    sums = {step.result.dtype for step in graph.steps if step.operator in INTEGER_ANCHORS}
+    if DType.INT16 in sums:
+        return Machine(2 * target.lanes, target.registers, is_narrow=True)
+    return Machine(target.lanes, target.registers)
 
 
 def _type_of(value: Value) -> TensorType:

@@ -2,7 +2,8 @@
 
 A run of pixels of one row stays in registers; each element of the data under it is loaded once a
 row of the window and used for every pixel that it takes part in. int8 data lies as int16: each
-element is the first of a pair whose second is zero, and so are the weights.
+element is the first of a pair whose second is zero, and so are the weights. Where sums have 16
+bits, int8 lies as it is and is widened when it is loaded.
 """
 
 from __future__ import annotations
@@ -42,15 +43,17 @@ class _Emission:
         self.target = target
         self.text = text
         self.lanes = kernel.axes[4].extent
+        self.is_narrow = kernel.data.storage is DType.INT8
         self.is_integer = kernel.data.storage is DType.INT16
         pointers = {buffer: f"%p{place}" for place, buffer in enumerate(depthwise_operands(kernel))}
         self.data = pointers[kernel.data]
         self.weight = pointers[kernel.weight]
         self.emitter = ScalarEmitter(text, pointers)
-        self.vector = f"<{self.lanes} x {'i32' if self.is_integer else 'float'}>"
+        element = {DType.INT8: "i16", DType.INT16: "i32"}.get(kernel.data.storage, "float")
+        self.vector = f"<{self.lanes} x {element}>"
         self.wide = f"<{2 * self.lanes} x i16>"
-        self.data_bytes = 2 if self.is_integer else 4
-        self.vector_bytes = 4 * self.lanes
+        self.data_bytes = kernel.data.storage.size_bytes
+        self.vector_bytes = (2 if self.is_narrow else 4) * self.lanes
         self.pixels = max(1, target.registers - 2 - kernel.window.size[1])
 
     def run(self) -> None:
@@ -154,6 +157,10 @@ class _Emission:
         return self.text.op(f"load {kind}, ptr {pointer}, align 4")
 
     def _load_data(self, pointer: str) -> str:
+        if self.is_narrow:
+            narrow = f"<{self.lanes} x i8>"
+            value = self.text.op(f"load {narrow}, ptr {pointer}, align 1")
+            return self.text.op(f"sext {narrow} {value} to {self.vector}")
         if not self.is_integer:
             return self.text.op(f"load {self.vector}, ptr {pointer}, align 4")
         narrow = f"<{self.lanes} x i16>"
@@ -163,6 +170,9 @@ class _Emission:
 
     def _accumulate(self, total: str, value: str, weight: str) -> str:
         kind = self.vector
+        if self.is_narrow:
+            product = self.text.op(f"mul {kind} {value}, {weight}")
+            return self.text.op(f"add {kind} {total}, {product}")
         if not self.is_integer:
             return self.text.call(
                 kind, f"llvm.fma.v{self.lanes}f32", (kind, value), (kind, weight), (kind, total)

@@ -1,4 +1,8 @@
-"""Products of int16 in pairs, the exact way to multiply bytes: sums are of 32 bits."""
+"""Sums of two neighbouring products: of int16 to int32, and of bytes to int16.
+
+Bytes are unsigned on the left and signed on the right, of magnitudes up to 64: sums of two such
+products fit 16 bits.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,41 @@ _PAIR_INSTRUCTIONS: Final[Mapping[int, tuple[str, str]]] = {
 """Feature and instruction by lanes of the result."""
 
 
+_BYTE_INSTRUCTIONS: Final[Mapping[int, tuple[str, str]]] = {
+    8: ("ssse3", "llvm.x86.ssse3.pmadd.ub.sw.128"),
+    16: ("avx2", "llvm.x86.avx2.pmadd.ub.sw"),
+    32: ("avx512bw", "llvm.x86.avx512.pmaddubs.w.512"),
+}
+
+
 def multiply_pairs(text: FunctionText, target: CpuTarget, lanes: int, lhs: str, rhs: str) -> str:
     """Write sums of neighbouring products of int16: `2 * lanes` elements to `lanes` of int32."""
-    wide, narrow = f"<{2 * lanes} x i16>", f"<{lanes} x i32>"
-    name = _PAIR_INSTRUCTIONS.get(lanes)
-    if name is not None and target.has(name[0]):
-        return text.call(narrow, name[1], (wide, lhs), (wide, rhs))
-    double = f"<{2 * lanes} x i32>"
-    first = text.op(f"sext {wide} {lhs} to {double}")
+    named = _PAIR_INSTRUCTIONS.get(lanes)
+    return _multiplied(text, target, (lanes, "i16", "i32"), (lhs, rhs), named, "sext")
+
+
+def multiply_bytes(text: FunctionText, target: CpuTarget, lanes: int, lhs: str, rhs: str) -> str:
+    """Write sums of neighbouring products of bytes: `2 * lanes` elements to `lanes` of int16."""
+    named = _BYTE_INSTRUCTIONS.get(lanes)
+    return _multiplied(text, target, (lanes, "i8", "i16"), (lhs, rhs), named, "zext")
+
+
+def _multiplied(
+    text: FunctionText,
+    target: CpuTarget,
+    kinds: tuple[int, str, str],
+    operands: tuple[str, str],
+    named: tuple[str, str] | None,
+    widen: str,
+) -> str:
+    """Write sums of two products by an instruction that is named, or one by one."""
+    lanes, element, total = kinds
+    lhs, rhs = operands
+    wide, narrow = f"<{2 * lanes} x {element}>", f"<{lanes} x {total}>"
+    if named is not None and target.has(named[0]):
+        return text.call(narrow, named[1], (wide, lhs), (wide, rhs))
+    double = f"<{2 * lanes} x {total}>"
+    first = text.op(f"{widen} {wide} {lhs} to {double}")
     second = text.op(f"sext {wide} {rhs} to {double}")
     products = text.op(f"mul {double} {first}, {second}")
     halves = []
