@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo doctor setup networks networks-torch train fmt lint types test test-rtl \
-        test-cosim test-cocotb icarus test-slow verilog simulator bitstream board sweep run compare show docs clean ci
+        test-cosim test-cocotb test-gpu icarus test-slow verilog simulator bitstream board sweep run compare show docs clean ci
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | column -t -s "$$(printf '\t')"
@@ -63,6 +63,9 @@ icarus:  ## Icarus Verilog, the four-state simulator, by apt where it is missing
 
 test-slow: networks  ## networks end to end, long properties
 	CODESIGN_HYPOTHESIS=thorough $(PYTHON) -m pytest -m slow
+
+test-gpu:  ## all that needs a GPU, in ten minutes: operators, matrices, networks, against PyTorch
+	$(if $(wildcard $(PYTHON)),$(PYTHON),$(BOOTSTRAP_PYTHON)) -m experiments.gpu
 
 verilog: setup  ## PRESET=edge: build/rtl/edge/accelerator.v
 	$(PYTHON) -m codesign.cli.main rtl --preset $(PRESET) --out build/rtl/$(PRESET)

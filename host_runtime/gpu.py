@@ -20,7 +20,7 @@ class GpuFunction:
 
     Constants, workspace, inputs and outputs have their places on the device for as long as the
     function lives; a call copies the inputs there and the outputs back. The launches are recorded
-    once, as one graph.
+    once, as one graph. `image` is machine code of the same kernels, if they were assembled already.
 
     Raises
     ------
@@ -29,12 +29,12 @@ class GpuFunction:
         suffice, or the driver refuses the code.
     """
 
-    def __init__(self, kernel: GpuKernel, driver: Any = None) -> None:
+    def __init__(self, kernel: GpuKernel, driver: Any = None, image: bytes | None = None) -> None:
         self.kernel = kernel
         self._driver = open_driver() if driver is None else driver
         self._memory: list[Any] = []
         self._select_device()
-        self._module = self._call("cuModuleLoadData", kernel.ptx.encode() + b"\0")
+        self._module = self._call("cuModuleLoadData", image or kernel.ptx.encode() + b"\0")
         self._stream = self._call("cuStreamCreate", 0)
         self._constants = self._allocate(len(kernel.constants))
         self._workspace = self._allocate(kernel.workspace_bytes)
@@ -99,7 +99,10 @@ class GpuFunction:
         return found
 
     def close(self) -> None:
-        """Give the device's memory back; the function cannot be called afterwards."""
+        """Give back what the device holds; the function cannot be called afterwards."""
+        self._call("cuGraphExecDestroy", self._graph)
+        self._call("cuStreamDestroy", self._stream)
+        self._call("cuModuleUnload", self._module)
         for pointer in self._memory:
             self._call("cuMemFree", pointer)
         self._memory.clear()

@@ -15,6 +15,7 @@ from experiments.rows.cpu_time import road_cpu
 from experiments.rows.demo_time import road_demo
 from experiments.rows.fpga import accel_bitstream, accel_board, accel_estimate
 from experiments.rows.gpu import gpu_planted, gpu_ptxas, gpu_simt
+from experiments.rows.gpu_device import gpu_device, gpu_matmul
 from experiments.rows.measurement import CONSOLE, Measurement
 from experiments.rows.relay_calls import relay_call, relay_compile
 from experiments.rows.relay_laws import relay_laws, relay_native, relay_roundtrip
@@ -62,6 +63,8 @@ ROWS: Final[Mapping[str, Callable[[], Measurement]]] = MappingProxyType(
         "gpu-simt": gpu_simt,
         "gpu-ptxas": gpu_ptxas,
         "gpu-planted": gpu_planted,
+        "gpu-device": gpu_device,
+        "gpu-matmul": gpu_matmul,
         "study-r18-ideal": study_r18_ideal,
         "study-r18-real": study_r18_real,
         "study-r18-layers": study_r18_layers,

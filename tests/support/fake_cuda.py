@@ -128,6 +128,18 @@ class FakeDriver:
         event.clear()
         return (_OK,)
 
+    def cuGraphExecDestroy(self, graph: list[Any]) -> tuple[int]:  # noqa: N802
+        assert isinstance(graph, list)
+        return (_OK,)
+
+    def cuStreamDestroy(self, stream: str) -> tuple[int]:  # noqa: N802
+        assert stream == "stream"
+        return (_OK,)
+
+    def cuModuleUnload(self, module: str) -> tuple[int]:  # noqa: N802
+        assert module == "module"
+        return (_OK,)
+
     def cuStreamCreate(self, flags: int) -> tuple[int, str]:  # noqa: N802
         assert flags == 0
         return _OK, "stream"

@@ -81,7 +81,11 @@ def disagreement(
     case = CASES[name](np.random.default_rng(seed))
     body, params, arrays = call_of(name, case)
     found = on_gpu(body, params, device).run(arrays, with_)
-    expected = reference(OPERATORS[name], case)
+    return difference(found, reference(OPERATORS[name], case))
+
+
+def difference(found: Sequence[Array], expected: object) -> str:
+    """Return how results differ from a reference's; empty where they do not."""
     wanted = expected if isinstance(expected, tuple) else (expected,)
     for got, right in zip(found, map(np.asarray, wanted), strict=True):
         if got.shape != right.shape or got.dtype != right.dtype:

@@ -14,6 +14,7 @@ from codesign.compiler.backends.gpu.program import GpuProgram
 from codesign.compiler.lower.graph import Value, graph_of
 from codesign.compiler.lower.plan_memory import plan_memory
 from codesign.compiler.lower.program import Home, Place
+from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.executable.gpu_kernel import (
     DEVICE_ALIGNMENT,
     DeviceMemory,
@@ -21,8 +22,9 @@ from codesign.ir.executable.gpu_kernel import (
     GpuKernel,
     KernelLaunch,
 )
-from codesign.ir.relay.expr import Expr, Function
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.expr import Expr, Function, If, Match, construct_name
+from codesign.ir.relay.types import UNKNOWN, TensorType, Type
+from codesign.ir.relay.visit import post_order
 from codesign.ir.simt.kernel import SimtKernel
 from codesign.ir.simt.printer import simt_text
 
@@ -38,6 +40,7 @@ def compile_gpu(
         The function has operators without lowering (all are named), branches, or unknown
         dimensions.
     """
+    check_for_gpu(function, types)
     graph = graph_of(function, types)
     program = lower(graph, device)
     offsets, constants = _pack_constants(program)
@@ -78,6 +81,37 @@ def compile_gpu(
         outputs=tuple(map(_type_of, graph.outputs)),
         checks=program.checks,
     )
+
+
+def check_for_gpu(function: Function, types: Mapping[Expr, Type]) -> None:
+    """Raise CodesignError for every parameter that is no tensor of known dimensions, by name.
+
+    For branches too.
+    """
+    problems = []
+    for param in function.params:
+        kind = types[param]
+        if not isinstance(kind, TensorType):
+            what = f"a GPU takes tensors, and input {param.name!r} is none"
+            problems.append(Problem(what=what, found=f"it is {kind}", span=param.span))
+        elif UNKNOWN in kind.shape:
+            problems.append(
+                Problem(
+                    what=f"a GPU needs known dimensions, and input {param.name!r} has unknown ones",
+                    found=f"it is {kind.dtype}{list(kind.shape)}",
+                    span=param.span,
+                    help="give the dimension when the network is loaded, or compile for the host",
+                )
+            )
+    for node in post_order(function.body):
+        if isinstance(node, If | Match):
+            what = (
+                f"a GPU runs networks without control flow, and this one has {construct_name(node)}"
+            )
+            advice = "compile for the host, or split the network there"
+            problems.append(Problem(what=what, span=node.span, help=advice))
+    if problems:
+        raise CodesignError(*problems)
 
 
 def named_kernels(program: GpuProgram) -> dict[str, SimtKernel]:

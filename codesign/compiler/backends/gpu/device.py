@@ -6,7 +6,7 @@ Source: NVIDIA, CUDA C++ Programming Guide, technical specifications per compute
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, final
 
@@ -39,7 +39,7 @@ class DeviceModel:
     @property
     def has_tensor_cores(self) -> bool:
         """Whether there are asynchronous copies and the products of `Mma`: from sm_80 on."""
-        return int("".join(filter(str.isdigit, self.architecture))) >= 80
+        return _number(self.architecture) >= 80
 
 
 DEVICES: Final[Mapping[str, DeviceModel]] = MappingProxyType(
@@ -66,6 +66,21 @@ DEVICES: Final[Mapping[str, DeviceModel]] = MappingProxyType(
 DEFAULT: Final = DEVICES["sm_80"]
 
 
+PRECISIONS: Final[Mapping[str, Mma]] = MappingProxyType(
+    {"float32": Mma.SPLIT, "tf32": Mma.TF32, "bf16": Mma.BF16}
+)
+"""How products of float32 are summed, by name."""
+
+
+def with_precision(device: DeviceModel, precision: str) -> DeviceModel:
+    """Return the model with another precision; refuse one that there is not."""
+    if precision not in PRECISIONS:
+        raise CodesignError.of(
+            f"there is no precision {precision!r}", found=f"known are {', '.join(PRECISIONS)}"
+        )
+    return replace(device, float32=PRECISIONS[precision])
+
+
 def device_named(architecture: str) -> DeviceModel:
     """Return the model of an architecture; refuse one that there is no model of."""
     if architecture not in DEVICES:
@@ -74,3 +89,23 @@ def device_named(architecture: str) -> DeviceModel:
             found=f"known are {', '.join(DEVICES)}",
         )
     return DEVICES[architecture]
+
+
+def device_for(architecture: str, multiprocessors: int, shared_limit_bytes: int) -> DeviceModel:
+    """Return the model of a device that is there, by what it says of itself.
+
+    A device newer than all models is taken as the newest older one.
+    """
+    known = [name for name in DEVICES if _number(name) <= _number(architecture) and name[-1] != "a"]
+    if not known:
+        return device_named(architecture)
+    nearest = max(known, key=_number)
+    return replace(
+        DEVICES[nearest],
+        multiprocessors=multiprocessors,
+        shared_limit_bytes=min(shared_limit_bytes, DEVICES[nearest].shared_limit_bytes),
+    )
+
+
+def _number(architecture: str) -> int:
+    return int("".join(filter(str.isdigit, architecture)))

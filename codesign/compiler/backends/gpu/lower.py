@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 from typing import Final, final
 
@@ -14,16 +13,16 @@ from codesign.compiler.backends.gpu.contraction import product_in, tiled
 from codesign.compiler.backends.gpu.device import DeviceModel
 from codesign.compiler.backends.gpu.elementwise import per_element
 from codesign.compiler.backends.gpu.flatten import flattened
+from codesign.compiler.backends.gpu.grouping import groups_of
 from codesign.compiler.backends.gpu.prepare import PRODUCTS, is_widening, prepared
 from codesign.compiler.backends.gpu.program import GpuLaunch, GpuProgram
 from codesign.compiler.backends.gpu.reduction import per_block, wants_block
 from codesign.compiler.backends.gpu.row_kernel import over_rows
 from codesign.compiler.backends.gpu.rows import ROWS, RowsAttrs, with_rows
 from codesign.compiler.backends.gpu.tensor_core import matrix_product, on_tensor_cores
-from codesign.compiler.lower.anchors import ANCHORS
 from codesign.compiler.lower.context import operands_of
 from codesign.compiler.lower.graph import Graph, Step, Value
-from codesign.compiler.lower.group import FUSIBLE, Group, fuse
+from codesign.compiler.lower.group import FUSIBLE, Group
 from codesign.compiler.lower.legalize import legalize
 from codesign.compiler.lower.placement import domain
 from codesign.compiler.lower.program import Home, Place
@@ -111,7 +110,7 @@ class _Lowering:
         self.views = {
             step.result: step
             for step in graph.steps
-            if is_widening(step) or step.operator == "transpose"
+            if is_widening(step) or step.operator in ("transpose", "cpu.slice")
         }
 
     def run(self) -> tuple[GpuLaunch, ...]:
@@ -147,14 +146,23 @@ class _Lowering:
             self._stage(group)
 
     def _is_left_to_readers(self, group: Group) -> bool:
-        """Whether a group only widens or turns a tensor, and its readers can do so themselves."""
+        """Whether a group only widens, turns or cuts a tensor, which its readers do by the way."""
         value = group.result
         if len(group.steps) > 1 or value not in self.views or value in self.outputs:
             return False
-        readers = [step for step in self.graph.steps if value in step.inputs]
-        if is_widening(group.anchor):
-            return all(step.operator not in _MOVED_WHOLE for step in readers)
-        return all(step.operator in _TURNING for step in readers)
+        readers = self._readers(value)
+        if group.anchor.operator == "transpose":
+            return all(step.operator in _TURNING for step in readers)
+        return all(step.operator not in _MOVED_WHOLE for step in readers)
+
+    def _readers(self, value: Value) -> list[Step]:
+        """Return the steps that read a value, through those that only widen it."""
+        found: list[Step] = []
+        for step in self.graph.steps:
+            if value in step.inputs:
+                through = is_widening(step) and step.result not in self.outputs
+                found += self._readers(step.result) if through else [step]
+        return found
 
     def _with_views(self, group: Group) -> Group:
         """Return the group with what was left to it, read by the way."""
@@ -361,17 +369,6 @@ class _Lowering:
         )
         kernel = per_element(stage, operands, self.device)
         self._launch(kernel, (self._stored(value)[source], home), label)
-
-
-def groups_of(graph: Graph) -> Iterator[Group]:
-    """Yield groups in order; a widening of float16 at the end of one is left to the readers."""
-    for group in fuse(graph, ANCHORS):
-        *before, last = group.steps
-        if before and is_widening(last):
-            yield Group(tuple(before))
-            yield Group((last,))
-        else:
-            yield group
 
 
 def _read(group: Group) -> list[Value]:

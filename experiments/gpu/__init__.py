@@ -1,0 +1,1 @@
+"""What is measured on a GPU, against PyTorch: prepared for one run of ten minutes."""
