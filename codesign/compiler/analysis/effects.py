@@ -7,7 +7,7 @@ left out where its value is not needed, but never be evaluated where it was not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag
 from typing import Final, final
@@ -17,6 +17,7 @@ from codesign.compiler.analysis.call_order import callees_first
 from codesign.ir.relay.expr import (
     Call,
     Clause,
+    Constant,
     Constructor,
     Expr,
     Function,
@@ -69,6 +70,8 @@ class _Calls:
 
     values: Mapping[Var, Expr]
     latent: dict[Expr, Effect] = field(default_factory=dict)
+    is_circular: bool = False
+    """Whether a function was called before it was known what its calls may do."""
 
     def function(self, callee: Expr) -> Expr:
         """Return what is called, behind its names."""
@@ -90,15 +93,19 @@ class Effects:
         self._is_gradual = is_gradual(module)
         # A call of what is not known yet goes round in a circle: it may not end.
         self._globals = dict.fromkeys(module.functions, Effect.FAILS)
+        self._known: set[str] = set()
+        self._is_circular = False
         names = {function: name for name, function in module.functions.items()}
         order = callees_first(module)
         changed = True
         while changed:
             changed = False
             for function in order:
+                name = names[function]
                 found = self.of_all(function)[function.body] | self._checked()
-                changed |= found != self._globals[names[function]]
-                self._globals[names[function]] = found
+                changed |= self._is_circular and found != self._globals[name]
+                self._globals[name] = found
+                self._known.add(name)
 
     def latent(self, name: str) -> Effect:
         """Return what a call of a global function may do."""
@@ -112,12 +119,16 @@ class Effects:
         nodes = list(post_order(*roots))
         calls = _Calls({node.var: node.value for node in nodes if isinstance(node, Let)})
         found: dict[Expr, Effect] = {}
-        for _ in range(2):  # the second time calls of a function in itself are known
-            for node in nodes:
-                found[node] = self._effect(node, found, calls)
-                if isinstance(node, Function):
-                    calls.latent[node] = found[node.body] | self._checked()
+        self._judge(nodes, found, calls)
+        if calls.is_circular:  # now calls of a function in itself are known
+            self._judge(nodes, found, calls)
         return found
+
+    def _judge(self, nodes: Sequence[Expr], found: dict[Expr, Effect], calls: _Calls) -> None:
+        for node in nodes:
+            found[node] = self._effect(node, found, calls)
+            if isinstance(node, Function):
+                calls.latent[node] = found[node.body] | self._checked()
 
     def _checked(self) -> Effect:
         """Return what binding a variable with an annotation may do."""
@@ -128,11 +139,15 @@ class Effects:
             return Effect.NONE
         effect = self._own(node, calls)
         for each in children(node):
-            effect |= known[each]
+            below = known[each]
+            if below is not effect and below is not Effect.NONE:  # a sum of flags takes long
+                effect |= below
         return effect
 
     def _own(self, node: Expr, calls: _Calls) -> Effect:
         match node:
+            case Var() | Constant() | OpRef():
+                return Effect.NONE
             case Call(callee):
                 return self._call(calls.function(callee), calls)
             case RefNew():
@@ -158,9 +173,11 @@ class Effects:
             case Constructor():
                 return Effect.NONE
             case GlobalVar(name):
+                self._is_circular |= name not in self._known
                 return self.latent(name)
             case Function():
-                return calls.latent.get(callee, Effect.FAILS)  # it is called in itself
+                calls.is_circular |= callee not in calls.latent
+                return calls.latent.get(callee, Effect.FAILS)
             case _:
                 return ANYTHING
 

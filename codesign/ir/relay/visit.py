@@ -49,29 +49,30 @@ PairRule: TypeAlias = Callable[[Expr, Expr], Expr]
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Return the sub-expressions in the order of evaluation; binders come after what they bind."""
-    match expr:
-        case Var() | GlobalVar() | Constant() | OpRef() | Constructor():
+    match expr:  # patterns with fields take twice as long, and this is called all the time
+        case Var():
             return ()
-        case Call(callee, args):
-            return (callee, *args)
-        case Let(var, value, body):
-            return (value, var, body)
-        case If(condition, then, otherwise):
-            return (condition, then, otherwise)
-        case Tuple(fields):
-            return fields
-        case Project(value):
-            return (value,)
-        case Function(params, body):
-            return (*params, body)
-        case Match(value, clauses):
-            return (value, *(each for clause in clauses for each in _clause_children(clause)))
-        case RefNew(value):
-            return (value,)
-        case RefRead(reference):
-            return (reference,)
-        case RefWrite(reference, value):
-            return (reference, value)
+        case Call():
+            return (expr.callee, *expr.args)
+        case Let():
+            return (expr.value, expr.var, expr.body)
+        case Constant() | OpRef() | GlobalVar() | Constructor():
+            return ()
+        case Tuple():
+            return expr.fields
+        case Project() | RefNew():
+            return (expr.value,)
+        case Function():
+            return (*expr.params, expr.body)
+        case If():
+            return (expr.condition, expr.then, expr.otherwise)
+        case Match():
+            below = (each for clause in expr.clauses for each in _clause_children(clause))
+            return (expr.value, *below)
+        case RefRead():
+            return (expr.reference,)
+        case RefWrite():
+            return (expr.reference, expr.value)
         case _:
             assert_never(expr)
 
