@@ -15,7 +15,7 @@ from codesign.ir.executable.heap import HEAP_BYTES, OUT_OF_MEMORY, OUT_OF_STACK,
 from codesign.ir.executable.native_program import NativeProgram
 from host_runtime.array_call import address_of
 from host_runtime.cpu import aligned_bytes, load_objects
-from host_runtime.values import Reader, Value, ValueWriter
+from host_runtime.values import Converted, Reader, Value, ValueWriter
 
 STACK_BYTES: Final = 1 << 30
 """Stack of a run that nothing else is said about; only what is used takes memory."""
@@ -71,8 +71,21 @@ class NativeFunction:
         self._reader = Reader(program)
         self._idle: deque[_Heap] = deque()
 
-    def __call__(self, *args: Value) -> Value:
-        """Return what `main` makes of its arguments.
+    def convert(self, parameter: int, value: Value) -> Converted:
+        """Return a value in the form in which it crosses, to be passed again and again.
+
+        A list of many elements is then taken apart once, not at each call. The form is that of one
+        parameter, which counts from 0, of this program; it holds a copy of what the value is now.
+
+        Raises
+        ------
+        CodesignError
+            There is no such parameter, or the value is not of its type.
+        """
+        return self._writer.convert(parameter, value)
+
+    def __call__(self, *args: Value | Converted) -> Value:
+        """Return what `main` makes of its arguments, each of them a value or converted before.
 
         Raises
         ------

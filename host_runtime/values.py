@@ -34,6 +34,22 @@ from codesign.ir.relay.types import UNKNOWN, TensorType, TupleType, Type, TypeCa
 Value: TypeAlias = "Array | tuple[Value, ...] | DataValue"
 """What crosses: tensors, tuples, and what constructors made."""
 
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Converted:
+    """An argument in the form in which it crosses, for calls of one program; see `ValueWriter`.
+
+    `words` is None where the value is so large that calls look for what it holds several times.
+    """
+
+    program: NativeProgram
+    type_: Type
+    value: Value
+    words: tuple[int, ...] | None
+    data: bytes
+
+
 _MANY_VALUES: Final = 1 << 20
 """Values after which it is looked for what is held several times."""
 
@@ -59,7 +75,7 @@ class ValueWriter:
     program: NativeProgram
     _shapes: dict[Type, _Shape] = field(default_factory=dict)
 
-    def write(self, args: Sequence[Value]) -> tuple[list[int], bytes]:
+    def write(self, args: Sequence[Value | Converted]) -> tuple[list[int], bytes]:
         """Return words and bytes of arguments.
 
         Raises
@@ -73,7 +89,53 @@ class ValueWriter:
                 f"main takes {len(params)} arguments", found=f"{len(args)} were passed"
             )
         values: list[Any] = list(args)
-        shapes = [self._shape(each) for each in params]
+        if any(type(each) is Converted for each in values):
+            return self._write_spliced(values)
+        written = self._write_plainly(list(values), [self._shape(each) for each in params])
+        return self._write_once(values) if written is None else written
+
+    def convert(self, number: int, value: Value) -> Converted:
+        """Return an argument as it crosses, so that calls with it need not write it again.
+
+        What the value holds must not change afterwards: the copy is taken here.
+
+        Raises
+        ------
+        CodesignError
+            There is no such parameter, or the value is not of its type.
+        """
+        params = self.program.params
+        if not 0 <= number < len(params):
+            raise CodesignError.of(f"main has no parameter {number}", found=f"it has {len(params)}")
+        written = self._write_plainly([value], [self._shape(params[number])])
+        words, data = (None, b"") if written is None else (tuple(written[0]), written[1])
+        return Converted(self.program, params[number], value, words, data)
+
+    def _write_spliced(self, args: Sequence[Any]) -> tuple[list[int], bytes]:
+        """Write arguments of which some are written already."""
+        words: list[int] = []
+        data: list[bytes] = []
+        plain = [each.value if type(each) is Converted else each for each in args]
+        for arg, param in reversed(list(zip(args, self.program.params, strict=True))):
+            if type(arg) is not Converted:
+                written = self._write_plainly([arg], [self._shape(param)])
+            elif arg.program is not self.program or arg.type_ != param:
+                raise CodesignError.of(
+                    "a converted argument belongs to another parameter or program",
+                    found=f"it is {type_text(arg.type_)}, expected {type_text(param)}",
+                )
+            else:
+                written = None if arg.words is None else (list(arg.words), arg.data)
+            if written is None:
+                return self._write_once(plain)
+            words += written[0]
+            data.append(written[1])
+        return words, b"".join(data)
+
+    def _write_plainly(
+        self, values: list[Any], shapes: list[_Shape]
+    ) -> tuple[list[int], bytes] | None:
+        """Return words and bytes of values; None where there are very many of them."""
         words: list[int] = []
         data: list[Array] = []
         for _ in range(_MANY_VALUES):
@@ -108,7 +170,7 @@ class ValueWriter:
                 values.extend(value)
                 shapes.extend(shape.fields)
         else:
-            return self._write_once(args)
+            return None
         return words, _joined(data)
 
     def _write_once(self, args: Sequence[Value]) -> tuple[list[int], bytes]:

@@ -11,9 +11,11 @@ becomes
 Each type of functions becomes a data type with a constructor for each place where such a function
 is made, which keeps what the function uses of its surroundings, and a function that calls it.
 
-The pass refuses what it cannot: functions with type parameters (partial-evaluate may do away with
-them), main that takes or gives functions, function types with `?`. Laws: the answer is the same bit
-for bit; afterwards no function is a value; a second run changes nothing.
+Functions with type parameters are copied for each choice of types first.
+
+The pass refuses what it cannot: local functions with type parameters (partial-evaluate may do away
+with them), main that takes or gives functions, function types with `?`. Laws: the answer is the
+same bit for bit; afterwards no function is a value; a second run changes nothing.
 
 Source: Reynolds, "Definitional Interpreters for Higher-Order Programming Languages" (1972).
 """
@@ -28,6 +30,7 @@ from codesign.compiler.analysis.annotate import without_unreached
 from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext
+from codesign.compiler.rewriting.specialize import specialized
 from codesign.diagnostics import CodesignError, Problem, Span
 from codesign.ir.relay.expr import (
     Call,
@@ -72,12 +75,12 @@ class Defunctionalize:
         Raises
         ------
         CodesignError
-            A function has type parameters, main takes or gives functions, or a function type has a
-            length that is not known.
+            A local function has type parameters, main takes or gives functions, or a function type
+            has a length that is not known.
         """
         if not any(map(_makes_function, post_order(*_bodies(module)))):
             return module
-        reached = without_unreached(module)
+        reached = specialized(without_unreached(module))
         work = _Work(reached, infer_types(reached))
         work.check()
         return work.result()

@@ -275,7 +275,7 @@ def test_defunctionalized_programs_have_no_functions_as_values(text: str) -> Non
     ("text", "message"),
     [
         (
-            "def @id[A](%x: A) -> A { %x } def @main(%n: int32) { let %f = @id; %n }",
+            "def @main(%n: int32) { let %f = fn[A] (%x: A) -> A { %x }; %f(%n) }",
             "a function with type parameters\n --> <text>:2",
         ),
         ("def @main(%f: fn (int32) -> int32) { %f(1) }", "main with functions outside\n --> "),
@@ -286,3 +286,36 @@ def test_defunctionalization_says_what_it_does_not_take(text: str, message: str)
     with pytest.raises(CodesignError) as caught:
         PASSES["defunctionalize"]().run(module, PassContext())
     assert f"defunctionalize does not take {message}" in str(caught.value)
+
+
+GENERIC = """
+def @twice[A](%f: fn (A) -> A, %x: A) -> A { %f(%f(%x)) }
+def @pair[A](%x: A) -> (A, A) { (%x, %x) }
+def @main(%n: int32) {
+  let %l = @map(fn (%k: int32) { %k * %n }, Cons(1, Cons(2, Nil)));
+  let %d = @map(@pair, %l);
+  let %s = @map(Some, %l);
+  (@twice(fn (%k) { %k + %n }, 3), @twice(fn (%b: bool) { if (%b) { False } else { True } }, True),
+   @foldl(fn (%a: int32, %k: int32) { %a + %k }, 0, %l), @length(%d), @hd(%d), @length(%s))
+}
+"""
+
+
+def test_functions_with_type_parameters_are_copied_for_each_choice() -> None:
+    module = module_of(GENERIC)
+    changed = _after("defunctionalize", module)
+    assert not any(each.type_params for each in changed.functions.values())
+    inner = [node for each in changed.functions.values() for node in post_order(each.body)]
+    assert not any(isinstance(node, Function) for node in inner)
+    assert _run(changed, 5) == _run(module, 5)
+    assert _after("defunctionalize", changed) is changed
+
+
+def test_a_function_at_ever_other_types_is_refused() -> None:
+    module = module_of("""
+    def @deep[A](%n: int32, %x: A, %f: fn (int32) -> int32) -> int32 {
+      if (%n == 0) { %f(0) } else { @deep(%n - 1, (%x, %x), %f) }
+    }
+    def @main(%n: int32) { @deep(%n, 1, fn (%k: int32) { %k }) }""")
+    with pytest.raises(CodesignError, match="calls itself at ever other types"):
+        PASSES["defunctionalize"]().run(module, PassContext())
