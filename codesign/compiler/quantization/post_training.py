@@ -22,6 +22,7 @@ from codesign.compiler.quantization.forms import Floating, Form
 from codesign.compiler.quantization.plan import make_plan
 from codesign.compiler.quantization.realize import Realizer
 from codesign.compiler.quantization.report import LayerReport, QuantizationReport
+from codesign.compiler.quantization.transposed import split_transposed
 from codesign.diagnostics import InternalError, OnnxNode
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Call, Expr, OpRef
@@ -62,10 +63,11 @@ def quantize(
     run = interpret if evaluate is None else evaluate
     if settings.measure_error:
         samples = tuple(samples)
+    if _has_codes(module.main):
+        return Quantized(module, QuantizationReport((), 0, settings.scheme))
+    module = split_transposed(module)
     main = module.main
     types = infer_types(module)
-    if _has_codes(main):
-        return Quantized(module, QuantizationReport((), 0, settings.scheme))
     is_wide = settings.scheme.codes is DType.INT16
     plan = make_plan(
         main, types, float_results=settings.float_results or is_wide, tables=not is_wide

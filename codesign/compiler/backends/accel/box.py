@@ -95,10 +95,16 @@ def store_box(
     channels: Range,
     rows: Range,
     columns: Range,
-) -> Node:
-    """Return the store of consecutive `out` tiles to a box of a tensor."""
+) -> Iterator[Node]:
+    """Yield the stores of consecutive `out` tiles to a box of a tensor: one, where it has rows."""
     beats = config.beats(Memory.OUT)
     counts = (channels[1] - channels[0], rows[1] - rows[0], columns[1] - columns[0])
+    if tensor.column_step > 1:
+        plane = counts[1] * counts[2]
+        for c in range(*channels):
+            own = sram + (c - channels[0]) * plane
+            yield _store_apart(config, own, tensor, n, c, rows, columns)
+        return
     size, stride = _merged(
         counts, (tensor.strides[1] * beats, tensor.strides[2] * beats), beats, padded=False
     )
@@ -110,6 +116,33 @@ def store_box(
         stride=stride,
     )
     read = tiles_at(Memory.OUT, sram, counts[0] * counts[1] * counts[2])
+    yield Node(store, (read,), (box_region(tensor, n, channels, rows, columns),))
+
+
+def _store_apart(
+    config: AccelConfig,
+    sram: int,
+    tensor: TileTensor,
+    n: int,
+    channel: int,
+    rows: Range,
+    columns: Range,
+) -> Node:
+    """Return the store of a tile of channels whose columns lie apart: each tile is a row to it."""
+    beats = config.beats(Memory.OUT)
+    height, width = rows[1] - rows[0], columns[1] - columns[0]
+    store = Store(
+        sram=sram,
+        segment=ACTIVATIONS,
+        address=_address(tensor, n, channel, rows[0], columns[0], beats),
+        size=(height, width, 1),
+        stride=(
+            tensor.strides[2] * beats if height > 1 else 0,
+            tensor.column_step * beats if width > 1 else 0,
+        ),
+    )
+    read = tiles_at(Memory.OUT, sram, height * width)
+    channels = (channel, channel + 1)
     return Node(store, (read,), (box_region(tensor, n, channels, rows, columns),))
 
 
@@ -177,7 +210,8 @@ def _outside(span: Range, size: int) -> tuple[int, int]:
 
 
 def _address(tensor: TileTensor, n: int, c: int, h: int, w: int, beats: int) -> int:
-    tile = tensor.base + n * tensor.strides[0] + c * tensor.strides[1] + h * tensor.strides[2] + w
+    n_step, c_step, h_step = tensor.strides
+    tile = tensor.base + n * n_step + c * c_step + h * h_step + w * tensor.column_step
     return tile * beats
 
 

@@ -206,17 +206,16 @@ def _finish(builder: Builder, layer: GemmLayer, addresses: Addresses, tile: Tile
         _requantize_in_place(builder, layer.residual, scaled, reads, count)
         last = replace(pass_over, requantize=True, q=q + oc)
         _add_residual(builder, layer.residual, tile, last, addresses.table)
-    builder.add(
-        store_box(
-            config,
-            out,
-            layer.result,
-            n=tile.n,
-            channels=tile.channels,
-            rows=tile.rows,
-            columns=tile.columns,
-        )
-    )
+    for node in store_box(
+        config,
+        out,
+        layer.result,
+        n=tile.n,
+        channels=tile.channels,
+        rows=tile.rows,
+        columns=tile.columns,
+    ):
+        builder.add(node)
 
 
 def _pass(tile: Tile, acc: int, out: int, epilogue: Epilogue) -> Vector:

@@ -21,7 +21,8 @@ class TileTensor:
 
     `base` is the first tile in the segment. A view of another tensor bears its name: one of its
     rows may be `row_step` rows apart, and one with other axes is not `exact`. A part of a joined
-    tensor has a name of its own: it is `whole` from channel tile `first_channel` on.
+    tensor has a name of its own: it is `whole` from channel tile `first_channel` on. What is
+    written between the elements of others has its columns `column_step` tiles apart.
     """
 
     name: str
@@ -29,6 +30,7 @@ class TileTensor:
     strides: tuple[int, int, int]
     base: int = 0
     row_step: int = 1
+    column_step: int = 1
     exact: bool = True
     whole: str | None = None
     first_channel: int = 0

@@ -5,6 +5,7 @@
     qnn.add | qnn.multiply | nn.max_pool2d | qnn.lookup        [lookup]
     reshape, concatenate                                       move nothing
     qnn.dense(concatenate(…))                                  reads part by part
+    reshape(transpose(reshape(concatenate(…))))                interleaves planes: moves nothing
 A dense takes the reshape before it along: it becomes a convolution over the whole plane.
 """
 
@@ -18,6 +19,8 @@ from typing import Final, TypeAlias, final
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Tuple
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
+from codesign.ops.reshape import ReshapeAttrs
+from codesign.ops.transpose import TransposeAttrs
 
 SUMS: Final = frozenset({"qnn.conv2d", "qnn.dense", "qnn.sum_pool2d"})
 MOVES_NOTHING: Final = frozenset({"reshape", "concatenate"})
@@ -35,7 +38,8 @@ class Composite:
     `add` sums the requantized result with a residual; `flatten` is the reshape that a dense takes
     along; `data` are the operands that are not constants, the residual last. `gathers`:
     a concatenation that products alone read, each part where it lies: it has no place of its own;
-    or such a product.
+    or such a product. `spread` are the calls that put the parts of a concatenation between each
+    other, element by element.
     """
 
     main: Call
@@ -44,17 +48,29 @@ class Composite:
     lookup: Call | None = None
     flatten: Call | None = None
     gathers: bool = False
+    spread: tuple[Call, ...] = ()
 
     @property
     def root(self) -> Call:
         """The call whose value is the layer's."""
+        if self.spread:
+            return self.spread[-1]
         return self.lookup or self.add or self.requantize or self.main
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """All calls, in order."""
         every = (self.flatten, self.main, self.requantize, self.add, self.lookup)
-        return tuple(call for call in every if call is not None)
+        return (*(call for call in every if call is not None), *self.spread)
+
+    @property
+    def step(self) -> tuple[int, int]:
+        """Rows and columns from one element of a part to its next in what it is spread to."""
+        match self.spread[:1]:
+            case (Call(attrs=ReshapeAttrs(shape=(_, rows, columns, *_))),):
+                return rows, columns
+            case _:
+                return 1, 1
 
     @property
     def data(self) -> tuple[Expr, ...]:
@@ -152,7 +168,9 @@ def _composite(
         return Composite(main=call, requantize=requantize, add=add, lookup=lookup, flatten=flatten)
     if name in SINGLE:
         return Composite(main=call, lookup=_lookup_after(call, users))
-    if name in ("qnn.lookup", "concatenate"):
+    if name == "concatenate":
+        return Composite(main=call, spread=_spread_after(call, uses, users))
+    if name == "qnn.lookup":
         return Composite(main=call)
     if name == "reshape":
         user = users.get(call)
@@ -167,6 +185,28 @@ def _lookup_after(call: Call, users: dict[Expr, Call]) -> Call | None:
     if user is not None and operator_name(user) == "qnn.lookup" and user.args[0] is call:
         return user
     return None
+
+
+def _spread_after(join: Call, uses: Uses, users: dict[Expr, Call]) -> tuple[Call, ...]:
+    """Return the calls behind a concatenation that interleave its parts; empty where none do.
+
+    The parts are rows and columns of places, in this order, each [n, c, h, w]; nothing else may
+    read them.
+    """
+    apart = users.get(join)
+    turned = users.get(apart) if apart is not None else None
+    whole = users.get(turned) if turned is not None else None
+    match join, apart, turned, whole:
+        case (
+            Call(args=(Tuple(fields=parts),)),
+            Call(attrs=ReshapeAttrs(shape=(n, rows, columns, c, h, w))),
+            Call(attrs=TransposeAttrs(axes=(0, 3, 4, 1, 5, 2))),
+            Call(attrs=ReshapeAttrs(shape=shape)),
+        ) if shape == (n, c, h * rows, w * columns) and len(parts) == rows * columns:
+            chain = tuple(call for call in (apart, turned, whole) if call is not None)
+            return chain if all(uses[part] == 1 for part in parts) else ()
+        case _:
+            return ()
 
 
 def takes_residual(call: Call) -> bool:

@@ -171,9 +171,12 @@ def _join_obstacles(
     axis = composite.main.attrs.axis
     if axis not in (1, 1 - len(shapes[0])):
         yield f"tiles are joined along channels, not along axis {axis}"
-    if shapes[0][0] > config.batch:
+    if composite.spread:
+        if len(set(shapes)) > 1:
+            yield f"planes of {len(set(shapes))} shapes are interleaved"
+    elif shapes[0][0] > config.batch:
         yield f"channels of {shapes[0][0]} samples in tiles of {config.batch} lie apart"
-    if any(shape[1] % config.block_out for shape in shapes[:-1]):
+    if not composite.spread and any(shape[1] % config.block_out for shape in shapes[:-1]):
         yield f"a part ends within a tile of {config.block_out} channels"
     if config.block_in != config.block_out:
         yield "layers read tiles of other channels than they write (block_in is not block_out)"

@@ -8,7 +8,7 @@ from typing import Final, final
 
 from codesign.accel.config import AccelConfig, Memory
 from codesign.compiler.backends.accel.fit import shortage
-from codesign.compiler.backends.accel.layer import GemmLayer, Layer, TileTensor
+from codesign.compiler.backends.accel.layer import GemmLayer, Layer, Pair, TileTensor
 from codesign.compiler.backends.accel.lower import lower
 from codesign.compiler.backends.accel.match import Composite, operator_name, parts_read
 from codesign.compiler.backends.accel.tile import candidates
@@ -37,13 +37,27 @@ def runs_on_gemm(composite: Composite, config: AccelConfig) -> bool:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class JoinedPart:
+    """What an expression is of a joined tensor.
+
+    Channel tiles from `channel` on, or every `step`-th row and column from `place` on.
+    """
+
+    whole: Call
+    channel: int = 0
+    place: Pair = (0, 0)
+    step: Pair = (1, 1)
+
+
+@final
 @dataclass(slots=True)
 class Plan:
     """Places of tensors in the activation segment, and which expression each is.
 
-    `joins` says of which tensor an expression is a part, and from which channel tile on; `parts`
-    says the same of placements by their name. `apart`: operands need not have been placed before;
-    for trials.
+    `joins` says of which tensor an expression is a part; `parts` names of placements the tensor
+    that they are in, and from which channel tile on. `apart`: operands need not have been placed
+    before; for trials.
     """
 
     config: AccelConfig
@@ -53,7 +67,7 @@ class Plan:
     names: set[str] = field(default_factory=set)
     size: int = 0
     apart: bool = False
-    joins: Mapping[Expr, tuple[Call, int]] = field(default_factory=dict)
+    joins: Mapping[Expr, JoinedPart] = field(default_factory=dict)
     parts: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def add(self, composite: Composite, from_host: set[Var]) -> list[Layer]:
@@ -63,13 +77,13 @@ class Plan:
             self._alias(composite)
             return []
         if operator_name(composite.main) == "concatenate":
-            if composite.gathers:
+            if composite.gathers or composite.spread:
                 return []
             for part in composite.data:
                 self._source(part, Memory.OUT)
             return []
         memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
-        result = self.place(composite.root, name, Memory.OUT)
+        result = self.result_of(composite, name)
         source = composite.data[0]
         if isinstance(source, Var) and source in from_host and memory is Memory.INP:
             return [self.best_unrolling(composite, name, source, result)]
@@ -80,15 +94,32 @@ class Plan:
                 self.config,
                 name,
                 self._operands(composite, memory),
-                self._view(result),
+                result,
             )
         ]
+
+    def result_of(self, composite: Composite, name: str) -> TileTensor:
+        """Place a layer's result: between the elements of others where it is spread among them."""
+        part = self.joins.get(composite.root)
+        if part is None or part.step == (1, 1):
+            return self._view(self.place(composite.root, name, Memory.OUT))
+        whole = self._view(self._joined(part.whole))
+        (rows, columns), (top, left) = part.step, part.place
+        n, c, h, w = whole.tiles
+        return replace(
+            whole,
+            tiles=(n, c, h // rows, w // columns),
+            strides=(*whole.strides[:2], whole.strides[2] * rows),
+            base=whole.base + top * whole.strides[2] + left,
+            column_step=columns,
+            exact=False,
+        )
 
     def trial(self, composite: Composite) -> Layer:
         """Return the layer with all its operands in places of their own."""
         memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
         sources = self._operands(composite, memory)
-        result = self._view(self.place(composite.root, "result", Memory.OUT))
+        result = self.result_of(composite, "result")
         return lower(composite, self.types, self.config, _name(composite), sources, result)
 
     def _operands(self, composite: Composite, memory: Memory) -> tuple[TileTensor, ...]:
@@ -112,7 +143,7 @@ class Plan:
         return found[0]
 
     def best_unrolling(
-        self, composite: Composite, name: str, source: Var, result: Placement
+        self, composite: Composite, name: str, source: Var, result: TileTensor
     ) -> Layer:
         """Return the layer over the layout of an input that is fastest by estimate."""
         best: tuple[float, Patches | None, Layer] | None = None
@@ -129,7 +160,7 @@ class Plan:
                 self.config,
                 name,
                 (view, *others),
-                self._view(result),
+                result,
                 patches,
             )
             if not isinstance(layer, GemmLayer) or shortage(layer, self.config):
@@ -147,7 +178,7 @@ class Plan:
             self._view(place),
             *(self._view(self._source(other, Memory.VEC)) for other in composite.data[1:]),
         )
-        return lower(composite, self.types, self.config, name, views, self._view(result), patches)
+        return lower(composite, self.types, self.config, name, views, result, patches)
 
     def _unrollings(self, composite: Composite) -> tuple[Patches | None, ...]:
         attrs, weight = composite.main.attrs, composite.main.args[1]
@@ -207,7 +238,7 @@ class Plan:
         part = self.joins.get(expr) if patches is None else None
         address = self.size // config.bus_bytes
         if part is not None:
-            address = self._address_in(*part, name, memory)
+            address = self._address_in(part, name, memory)
         place = Placement(
             name=name,
             shape=self._shape(expr),
@@ -226,14 +257,16 @@ class Plan:
         self.by_key[expr, place.block, patches] = place
         return place
 
-    def _address_in(self, whole: Call, channel: int, name: str, memory: Memory) -> int:
+    def _address_in(self, part: JoinedPart, name: str, memory: Memory) -> int:
         """Return the first beat of a part of a joined tensor, which gets its place first."""
-        found = self.by_key.get((whole, self.config.block_out, None))
-        if found is None:
-            found = self.place(whole, self._unique("joined"), Memory.OUT)
-        self.parts[name] = found.name, channel
+        found = self._joined(part.whole)
+        self.parts[name] = found.name, part.channel
         _, _, h, w = found.tiles
-        return found.address + channel * h * w * self.config.beats(memory)
+        return found.address + part.channel * h * w * self.config.beats(memory)
+
+    def _joined(self, whole: Call) -> Placement:
+        found = self.by_key.get((whole, self.config.block_out, None))
+        return found or self.place(whole, self._unique("joined"), Memory.OUT)
 
     def _alias(self, composite: Composite) -> None:
         source = composite.main.args[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from codesign.accel.config import AccelConfig, Memory
+from codesign.accel.config import AccelConfig
 from codesign.compiler.backends.accel.emit import emit
 from codesign.compiler.backends.accel.fit import shortage, shortage_text
 from codesign.compiler.backends.accel.match import (
@@ -14,7 +14,7 @@ from codesign.compiler.backends.accel.match import (
     operator_name,
 )
 from codesign.compiler.backends.accel.obstacle import obstacle
-from codesign.compiler.backends.accel.plan import Plan, runs_on_gemm
+from codesign.compiler.backends.accel.plan import JoinedPart, Plan, runs_on_gemm
 from codesign.compiler.backends.accel.search import Tuning
 from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.executable.accel_kernel import AccelKernel
@@ -89,7 +89,7 @@ def _fits_unrolled(composite: Composite, types: Mapping[Expr, Type], config: Acc
     if not isinstance(source, Var) or not runs_on_gemm(composite, config):
         return False
     plan = Plan(config, types, apart=True)
-    result = plan.place(composite.root, "result", Memory.OUT)
+    result = plan.result_of(composite, "result")
     return not shortage(plan.best_unrolling(composite, "trial", source, result), config)
 
 
@@ -125,17 +125,21 @@ def _refuse_obstacles(
 
 def _joins(
     composites: tuple[Composite, ...], types: Mapping[Expr, Type], config: AccelConfig
-) -> dict[Expr, tuple[Call, int]]:
-    """Return of which joined tensor an expression is a part, and from which channel tile on."""
-    found: dict[Expr, tuple[Call, int]] = {}
+) -> dict[Expr, JoinedPart]:
+    """Return of which joined tensor an expression is a part, and where in it."""
+    found: dict[Expr, JoinedPart] = {}
     for composite in composites:
         if operator_name(composite.main) != "concatenate" or composite.gathers:
             continue
-        channel = 0
-        for part in composite.data:
+        channel, step = 0, composite.step
+        for index, part in enumerate(composite.data):
             if part in found:
                 raise CodesignError.of("a tensor is a part of two joined ones")
-            found[part] = composite.main, channel
+            if composite.spread:
+                place = divmod(index, step[1])
+                found[part] = JoinedPart(composite.root, place=place, step=step)
+                continue
+            found[part] = JoinedPart(composite.main, channel=channel)
             type_ = types[part]
             if isinstance(type_, TensorType):
                 channel += -(-type_.static_shape[1] // config.block_out)

@@ -41,7 +41,8 @@ BEHIND: Final = 3
 """Tilings that are timed behind the layer before, the best of those."""
 
 TOGETHER: Final = 24
-"""Layers without planes, of a step of a recurrent network, that are timed together at most."""
+"""Layers without planes, of steps of a recurrent network, that are timed together at most; what
+is best for them is best for those that follow."""
 
 TRIED: Final = 5
 """Tilings of each of them that are tried."""
@@ -78,9 +79,13 @@ class Search:
         for index, layer in enumerate(layers):
             before = [(layers[index - 1], chosen[-1])] if index else []
             chosen.append(self._best(before, layer))
-        if self.tuning is not None and len(layers) <= TOGETHER and all(map(is_of_rows, layers)):
-            self._refine(layers, chosen)
-        return tuple(chosen)
+        if self.tuning is None or not all(map(is_of_rows, layers)):
+            return tuple(chosen)
+        first = chosen[:TOGETHER]
+        self._refine(layers[:TOGETHER], first)
+        known = {_shape(layer): choice for layer, choice in zip(layers, first, strict=False)}
+        rest = zip(layers[TOGETHER:], chosen[TOGETHER:], strict=True)
+        return (*first, *(known.get(_shape(layer), choice) for layer, choice in rest))
 
     def _refine(self, layers: Sequence[Layer], chosen: list[Choice]) -> None:
         """Choose anew by the cycles of all layers together, for products of one shape alike.

@@ -177,7 +177,10 @@ def _gemm_candidates(layer: GemmLayer, config: AccelConfig, count: int) -> tuple
     interval = config.beat_interval
     wgt_cycles = wgt * config.beats(Memory.WGT) * interval
     inp_cycles = _box_cycles(config, Memory.INP, ic, rows, columns)
-    store_cycles = _box_cycles(config, Memory.OUT, oc, oh, ow)
+    if layer.result.column_step > 1:
+        store_cycles = _box_cycles(config, Memory.OUT, oc * oh, ow, np.ones_like(ow))
+    else:
+        store_cycles = _box_cycles(config, Memory.OUT, oc, oh, ow)
     fetch_cycles = tiles * (3.0 * counts_ic + 3) * instruction_beats(config) * interval
     gemm = float(n * oc_all * oh_all * ow_all * ic_all * taps) + tiles * counts_ic * START_CYCLES
     drain = vector_latency(config) + START_CYCLES

@@ -137,11 +137,10 @@ def _window_tile(
         c * oh * ow,
         table,
     )
-    builder.add(
-        store_box(
-            builder.config, out, layer.result, n=n, channels=channels, rows=rows, columns=columns
-        )
-    )
+    for node in store_box(
+        builder.config, out, layer.result, n=n, channels=channels, rows=rows, columns=columns
+    ):
+        builder.add(node)
 
 
 def _divide(builder: Builder, vec: int, out: int, params: int) -> None:
