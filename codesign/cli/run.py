@@ -1,4 +1,4 @@
-"""`codesign run`: one network, one target, its outputs and what the run took."""
+"""`codesign run`: one network or module, one target, its outputs and what the run took."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from codesign.accel.config import AccelConfig
 from codesign.cli.build import executable_for
 from codesign.cli.console import output, progress
 from codesign.cli.inputs import read_inputs
+from codesign.cli.modules import ModuleArgument, is_relay_text
 from codesign.cli.options import (
     ConfigFile,
     InputsFile,
     Json,
-    ModelArgument,
     PresetName,
     Seed,
     Shapes,
@@ -29,6 +29,7 @@ from codesign.cli.options import (
     configuration,
     shapes,
 )
+from codesign.cli.run_relay import run_relay
 from codesign.dtypes import Array
 from experiments.road.devices import CycleProgress, device
 from experiments.road.subject import Subject, subject
@@ -39,7 +40,7 @@ Out = Annotated[Path | None, typer.Option("--out", help="Write the outputs to th
 
 
 def run(
-    model: ModelArgument,
+    model: ModuleArgument,
     *,
     target: Target = TargetName.CPU,
     sim: Simulator = SimulatorName.CYCLE,
@@ -51,11 +52,23 @@ def run(
     out: Out = None,
     as_json: Json = False,
 ) -> int:
-    """Run a network once and show its outputs.
+    """Run a network, or main of Relay text, once and show what it gives.
 
     Example: codesign run digits --target accel --preset edge --sim cycle
+    Example: codesign run model.relay --inputs inputs.npz
     """
     chosen = configuration(preset, config).check()
+    if is_relay_text(model):
+        return run_relay(
+            model,
+            target=target,
+            sim=sim,
+            config=chosen,
+            inputs=inputs,
+            seed=seed,
+            out=out,
+            as_json=as_json,
+        )
     judged = subject(model, samples=1, seed=seed, shapes=shapes(shape))
     fed = judged.evaluation[0] if inputs is None else read_inputs(inputs, judged.model.inputs)
     executable = executable_for(judged, target, chosen, progress().print)
