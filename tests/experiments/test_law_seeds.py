@@ -18,6 +18,7 @@ BROKEN = (
     (5365, "lambda-lift"),
     (227, "fold-constant"),
     (5517, "fold-constant"),
+    (364, "fuse-ops"),
 )
 
 

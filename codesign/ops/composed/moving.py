@@ -189,7 +189,7 @@ def _sliced_axes(call: Call, data: TensorType, like: TensorType) -> list[int]:
 def _slice_like(data: Array, like: Array, attrs: SliceLikeAttrs) -> Array:
     axes = {axis % data.ndim for axis in attrs.axes} or set(range(data.ndim))
     kept = tuple(slice(like.shape[i] if i in axes else None) for i in range(data.ndim))
-    return np.ascontiguousarray(data[kept])
+    return np.array(data[kept], order="C")
 
 
 def _expand_slice_like(call: Call, types: tuple[Type, ...]) -> Expr:

@@ -360,7 +360,7 @@ def _slice(data: Array, begin: Array, end: Array, strides: Array) -> Array:
     if np.any(strides == 0):
         raise CodesignError.of("dyn.strided_slice needs strides that are not 0")
     kept = tuple(map(slice, begin.tolist(), end.tolist(), strides.tolist()))
-    return np.ascontiguousarray(data[kept])
+    return np.array(data[kept], order="C")
 
 
 def _expand_slice(call: Call, types: tuple[Type, ...]) -> Expr:
