@@ -8,11 +8,12 @@ MODEL  ?= digits
 TARGET ?= accel
 SIM    ?= cycle
 PLAN   ?= experiments/sweep/example.toml
+STUDY  ?= batching
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo doctor setup networks networks-torch train fmt lint types test test-rtl \
-        test-cosim test-cocotb test-gpu icarus test-slow verilog simulator bitstream board sweep run compare show docs clean ci
+        test-cosim test-cocotb test-gpu icarus test-slow verilog simulator bitstream board sweep study run compare show docs clean ci
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | column -t -s "$$(printf '\t')"
@@ -81,6 +82,9 @@ board: setup  ## BOARD_PRESET=tiny: simulates the board, prints its serial port
 
 sweep: setup  ## PLAN=experiments/sweep/example.toml: a sweep's table and report in build/sweep
 	$(PYTHON) -m codesign.cli.main sweep $(PLAN)
+
+study: setup  ## STUDY=batching: measures one question of the hardware study, writes its points and figure
+	$(PYTHON) -m experiments.study $(STUDY)
 
 run: setup  ## MODEL=digits TARGET=accel PRESET=edge SIM=cycle
 	$(PYTHON) -m codesign.cli.main run $(MODEL) --target $(TARGET) --preset $(PRESET) --sim $(SIM)

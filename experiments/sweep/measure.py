@@ -31,6 +31,7 @@ from experiments.sweep.point import Point
 from experiments.sweep.row import LayerCost, Row
 from experiments.sweep.samples import with_samples
 from host_runtime.cpu import CpuFunction
+from host_runtime.cuda import devices, open_driver
 from host_runtime.profile import layer_profiles
 from host_runtime.session import Session
 
@@ -60,6 +61,8 @@ def measure(point: Point, network: Prepared) -> Measured:
     try:
         if point.target == "cpu":
             return Measured(row=_on_cpu(blank, with_samples(network.floating, point.samples)))
+        if point.target == "gpu":
+            return Measured(row=_on_gpu(blank, with_samples(network.floating, point.samples)))
         module = with_samples(network.integer, point.samples)
         return _on_accelerator(blank, point, module, started)
     except CodesignError as error:
@@ -80,14 +83,27 @@ def _on_cpu(blank: Row, module: Module) -> Row:
     return replace(blank, status="done", time_ms=milliseconds, compile_s=compiled)
 
 
-def _median_ms(run: Callable[[], object]) -> float:
+def _on_gpu(blank: Row, module: Module) -> Row:
+    """Measure wall time on the first GPU; a machine without one refuses before it compiles."""
+    found = devices(open_driver())
+    if not found:
+        raise CodesignError.of("no GPU can be used: the driver sees none")
+    started = time.perf_counter()
+    executable = driver.compile(module, target="gpu", level=0, architecture=found[0].architecture)
+    compiled = time.perf_counter() - started
+    session, inputs = Session(executable), _inputs(executable)
+    milliseconds = _median_ms(lambda: session.run(inputs), clock=time.perf_counter)
+    return replace(blank, status="done", time_ms=milliseconds, compile_s=compiled)
+
+
+def _median_ms(run: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
     """Return the median of a run's processor time, after one run that is not counted."""
     run()
     times = []
     for _ in range(_REPETITIONS):
-        before = time.process_time()
+        before = clock()
         run()
-        times.append(time.process_time() - before)
+        times.append(clock() - before)
     return median(times) * 1e3
 
 

@@ -16,6 +16,7 @@ from codesign.ir.relay.module import Module
 from experiments.models.cells import cell, integer_cell
 from experiments.road.build import quantize_subject
 from experiments.road.subject import Subject, is_network, subject
+from experiments.sweep.apart import layers_apart
 
 _STACK_BYTES: Final = 512 << 20
 _DEPTH: Final = 200_000
@@ -23,6 +24,8 @@ CELLS: Final[Mapping[str, str]] = MappingProxyType(
     {f"{kind}-cell": kind for kind in ("lstm", "gru", "tree")}
 )
 """Names of single steps of recurrent and tree-shaped networks, and their kind."""
+
+APART: Final = "+apart"
 
 _PLAIN: Final = QuantizationConfig(method=RangeMethod.MINMAX, bins=256, compensate=False)
 
@@ -52,6 +55,8 @@ def from_bytes(data: bytes) -> Prepared:
 def prepare(network: str, say: Callable[[str], None]) -> Prepared:
     """Load and quantize a network, or one step of a recurrent one (`CELLS`).
 
+    With `+apart` behind its name, no sum and no table is part of another layer (`layers_apart`).
+
     Weights that are seeded and not trained are rounded plainly, from one sample: no time depends on
     their values.
 
@@ -60,10 +65,13 @@ def prepare(network: str, say: Callable[[str], None]) -> Prepared:
     CodesignError
         There is no such network, or it cannot be quantized.
     """
+    if network.endswith(APART):
+        whole = prepare(network.removesuffix(APART), say)
+        return replace(whole, name=network, integer=layers_apart(whole.integer))
     if network in CELLS:
         kind = CELLS[network]
-        whole = integer_cell(kind, 1).module
-        return Prepared(name=network, floating=cell(kind, 1), integer=optimize(whole))
+        step = integer_cell(kind, 1).module
+        return Prepared(name=network, floating=cell(kind, 1), integer=optimize(step))
     judged: Subject = subject(network, samples=1)
     if is_network(network) and not judged.is_trained:
         judged = replace(judged, calibration=judged.calibration[:1], quantization=_PLAIN)

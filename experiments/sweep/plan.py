@@ -1,7 +1,7 @@
 """What a sweep measures, read from TOML.
 
 networks = ["digits", "resnet18"]     names or ONNX files
-targets = ["accel", "cpu"]            accel: exact cycles; cpu: measured time, once per network
+targets = ["accel", "cpu"]            accel: exact cycles; cpu, gpu: measured time, once per network
 preset = "base"                       the knobs that are not swept; or a list of presets
 samples = [1, 16]                     samples in one run, 1 where left out; or "rows": as many as
                                       a tile has rows
@@ -40,7 +40,10 @@ from experiments.sweep.row import OBJECTIVES
 Knob: TypeAlias = tuple[str, str]
 """A group, `accel` or `dram`, and the knob's name."""
 
-TARGETS: Final = ("accel", "cpu")
+TARGETS: Final = ("accel", "cpu", "gpu")
+MEASURED: Final = ("cpu", "gpu")
+"""Targets without a configuration."""
+
 TILINGS: Final = ("search", "estimate")
 _KNOBS: Final[Mapping[Knob, type]] = MappingProxyType(
     {
@@ -82,7 +85,8 @@ class Plan:
     def size(self) -> int:
         """Number of points, without those that a search leaves out."""
         configurations = len(self.bases) * prod(len(values) for values in self.grid.values())
-        each = configurations * ("accel" in self.targets) + ("cpu" in self.targets)
+        each = configurations * ("accel" in self.targets)
+        each += sum(target in self.targets for target in MEASURED)
         return len(self.networks) * len(self.samples or (0,)) * each
 
     def samples_of(self, config: AccelConfig) -> tuple[int, ...]:

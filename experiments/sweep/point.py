@@ -10,7 +10,7 @@ from typing import final
 
 from codesign import __version__
 from codesign.accel.config import AccelConfig
-from experiments.sweep.plan import Plan
+from experiments.sweep.plan import MEASURED, Plan
 
 
 @final
@@ -38,10 +38,10 @@ class Point:
 def points(plan: Plan) -> Iterator[Point]:
     """Yield a plan's points, network by network."""
     for network in plan.networks:
-        if "cpu" in plan.targets:
-            base = plan.bases[0]
+        base = plan.bases[0]
+        for target in (each for each in MEASURED if each in plan.targets):
             for samples in plan.samples_of(base):
-                yield Point(network=network, target="cpu", config=base, samples=samples)
+                yield Point(network=network, target=target, config=base, samples=samples)
         if "accel" in plan.targets:
             for config in plan.configurations():
                 for samples in plan.samples_of(config):
