@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,8 @@ from codesign.cli.options import (
     configuration,
     shapes,
 )
+from codesign.cli.quantization import PerTensor, PowerOfTwo, Ranges, SchemeName, quantization
+from codesign.compiler.quantization import Scheme
 from codesign.ir.executable.archive import save
 from codesign.ir.executable.executable import Executable
 from experiments.road.subject import subject
@@ -36,6 +39,10 @@ def compile_command(
     preset: PresetName = None,
     config: ConfigFile = None,
     shape: Shapes = None,
+    scheme: SchemeName = Scheme.INT8_SUMS32,
+    ranges: Ranges = None,
+    power_of_two: PowerOfTwo = False,
+    per_tensor: PerTensor = False,
     out: Out = Path("build/network.codesign"),
     as_json: Json = False,
 ) -> int:
@@ -45,6 +52,14 @@ def compile_command(
     """
     chosen = configuration(preset, config).check()
     judged = subject(model, samples=1, shapes=shapes(shape))
+    asked = quantization(
+        judged.quantization,
+        scheme=scheme,
+        ranges=ranges,
+        power_of_two=power_of_two,
+        per_tensor=per_tensor,
+    )
+    judged = replace(judged, quantization=asked)
     executable = executable_for(judged, target, chosen, progress().print)
     out.parent.mkdir(parents=True, exist_ok=True)
     save(executable, out)

@@ -20,6 +20,7 @@ from codesign.cli.compare import compare
 from codesign.cli.compile import compile_command
 from codesign.cli.doctor import doctor
 from codesign.cli.optimize import optimize_command
+from codesign.cli.quantize import quantize_command
 from codesign.cli.rtl import rtl
 from codesign.cli.run import run
 from codesign.cli.sweep import sweep
@@ -53,6 +54,7 @@ app.command("run")(_exiting(run))
 app.command("compare")(_exiting(compare))
 app.command("compile")(_exiting(compile_command))
 app.command("optimize")(_exiting(optimize_command))
+app.command("quantize")(_exiting(quantize_command))
 app.command("bisect")(_exiting(bisect_command))
 app.command("rtl")(_exiting(rtl))
 app.command("sweep")(_exiting(sweep))

@@ -11,6 +11,7 @@ from codesign.compiler import driver
 from codesign.compiler.backends.accel.search import Tuning
 from codesign.compiler.pipelines import optimize
 from codesign.compiler.quantization import Quantized, Sample, quantize
+from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.executable.executable import Executable
 from codesign.ir.relay.module import Module
@@ -83,8 +84,16 @@ def compile_accel(
     Raises
     ------
     CodesignError
-        A layer does not fit the configuration.
+        A layer does not fit the configuration, or the accelerator cannot hold the scheme.
     """
+    scheme = quantized.report.scheme
+    if scheme.may_wrap:
+        raise CodesignError.of(
+            f"the accelerator cannot hold the scheme {scheme}",
+            found=f"its values have 8 bits and its sums 32, the scheme's {scheme.codes.bits} and "
+            f"{scheme.sums.bits}",
+            help="use 8/32, or the target int8: the CPU takes every scheme",
+        )
     say("compiling int8 for the accelerator")
     return driver.compile(
         quantized,

@@ -31,7 +31,7 @@ def least_divergence(histogram: Histogram, dtype: DType) -> float:
     counts = _magnitudes(histogram)
     levels = 1 << (dtype.bits - 1) if histogram.least < 0 else 1 << dtype.bits
     seen = max(-histogram.least, histogram.greatest)
-    filled = int(np.flatnonzero(counts)[-1]) + 1
+    filled = int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 0
     if levels >= filled:
         return seen
     step = -(-(filled - levels) // _THRESHOLDS)
@@ -65,4 +65,7 @@ def divergence(counts: Array, threshold: int, levels: int) -> float:
 
 def _magnitudes(histogram: Histogram) -> Array:
     half = histogram.counts.size // 2
-    return histogram.counts[half:] + histogram.counts[:half][::-1]
+    counts = histogram.counts[half:] + histogram.counts[:half][::-1]
+    # Zero has a code of its own: a tensor that is mostly zero says nothing about its range.
+    counts[0] = min(counts[0], counts[1])
+    return counts
