@@ -13,7 +13,7 @@ from typing import Final, final
 
 from codesign.compiler.backends.gpu.contraction import limits, runs_along
 from codesign.compiler.backends.gpu.elementwise import places
-from codesign.compiler.backends.gpu.factor import Copied, copied
+from codesign.compiler.backends.gpu.factor import COPIED_BYTES, Copied, copied
 from codesign.ir.simt.kernel import Conditions, CopyAsync, Serial, Statement, Store, When
 from codesign.ir.tensor.compute import Expr, Guarded, Literal, Load
 from codesign.ir.tensor.index import Axis, Index, at, unflatten
@@ -65,7 +65,7 @@ class Fetch:
             along_k = copy.axis in k
         across = not along_k and may_turn
         if copy is not None and not along_k and not across and copy.elements > 1:
-            copy = copy.one_by_one()
+            copy = copy.one_by_one() if size == COPIED_BYTES[-1] else None
         pad = PAD_BYTES // size
         rows = (depth, extent + pad) if across else (extent, depth + pad)
         turns = -(-extent * depth // thread.extent)

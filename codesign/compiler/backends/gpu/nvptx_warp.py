@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, final
 
 from codesign.compiler.backends.llvm.text import FunctionText
 from codesign.ir.simt.matrix import Mma
@@ -21,6 +22,16 @@ _INSTRUCTIONS: Final = {
     Mma.BF16: "m16n8k16.row.col.bf16",
     Mma.S8: "m16n8k32.row.col.s8",
 }
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """Words of TF32: upper bits, the same or 0 where not finite, and what these leave."""
+
+    high: list[str]
+    finite: list[str]
+    low: list[str]
 
 
 def copy(text: FunctionText, target: str, source: str, size_bytes: int, read_bytes: str) -> None:
@@ -67,10 +78,10 @@ def multiply(
         case Mma.BF16:
             return _mma(text, kind, sums, _bf16(text, left), _bf16(text, right))
         case Mma.SPLIT:
-            (high, low), (other_high, other_low) = _split(text, left), _split(text, right)
-            sums = _mma(text, kind, sums, high, other_low)
-            sums = _mma(text, kind, sums, low, other_high)
-            return _mma(text, kind, sums, high, other_high)
+            first, second = _split(text, left), _split(text, right)
+            sums = _mma(text, kind, sums, first.finite, second.low)
+            sums = _mma(text, kind, sums, first.low, second.finite)
+            return _mma(text, kind, sums, first.high, second.high)
         case _:
             return _mma(text, kind, sums, left, right)
 
@@ -113,19 +124,21 @@ def _bf16(text: FunctionText, values: list[str]) -> list[str]:
     return words
 
 
-def _split(text: FunctionText, values: list[str]) -> tuple[list[str], list[str]]:
-    """Return the upper bits of each value, and the rest; infinity and NaN have no rest."""
-    highs, rests = [], []
+def _split(text: FunctionText, values: list[str]) -> _Split:
+    found = _Split([], [], [])
+    rests = []
     for value in values:
         bits = text.op(f"bitcast float {value} to i32")
         high = text.op(f"and i32 {bits}, {_TF32}")
         upper = text.op(f"bitcast i32 {high} to float")
         rest = text.op(f"fsub float {value}, {upper}")
         size = text.call("float", "llvm.fabs.f32", ("float", value))
-        finite = text.op(f"fcmp olt float {size}, {_INFINITE}")
-        rests.append(text.op(f"select i1 {finite}, float {rest}, float 0.0"))
-        highs.append(high)
-    return highs, _tf32(text, rests)
+        is_finite = text.op(f"fcmp olt float {size}, {_INFINITE}")
+        rests.append(text.op(f"select i1 {is_finite}, float {rest}, float 0.0"))
+        found.finite.append(text.op(f"select i1 {is_finite}, i32 {high}, i32 0"))
+        found.high.append(high)
+    found.low.extend(_tf32(text, rests))
+    return found
 
 
 def _in(text: FunctionText, pointer: str, space: str) -> str:

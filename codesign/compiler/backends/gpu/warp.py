@@ -90,18 +90,19 @@ def _terms(kind: Mma, a: Array, b: Array) -> list[tuple[Array, Array]]:
         case Mma.BF16:
             return [(_half_even(a), _half_even(b))]
         case Mma.SPLIT:
-            (high_a, low_a), (high_b, low_b) = _split(a), _split(b)
-            return [(high_a, low_b), (low_a, high_b), (high_a, high_b)]
+            (high_a, finite_a, low_a), (high_b, finite_b, low_b) = _split(a), _split(b)
+            return [(finite_a, low_b), (low_a, finite_b), (high_a, high_b)]
         case _:
             return [(a, b)]
 
 
-def _split(values: Array) -> tuple[Array, Array]:
-    """Return the upper bits of float32, and the rest; infinity and NaN have no rest."""
+def _split(values: Array) -> tuple[Array, Array, Array]:
+    """Return the upper bits of float32, the same or 0 where it is not finite, and the rest."""
     words = np.ascontiguousarray(values, np.float32).view(np.uint32)
     high = (words & np.uint32(0xFFFFE000)).view(np.float32)
-    low = np.where(np.isfinite(values), values - high, np.float32(0))
-    return np.where(np.isnan(values), values, high), rounded(low, 11)
+    finite = np.where(np.isfinite(values), high, np.float32(0))
+    low = np.where(np.isfinite(values), values, finite) - finite
+    return np.where(np.isnan(values), values, high), finite, rounded(low, 11)
 
 
 def _gathered(fragments: Array, where: Array, shape: tuple[int, int]) -> Array:
