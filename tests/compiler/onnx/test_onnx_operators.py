@@ -77,7 +77,11 @@ POOLS: list[Case] = [
 ELEMENTWISE: list[Case] = [
     *((op, op, {"x": TIED}, {}) for op in (
         "Abs", "Ceil", "Erf", "Exp", "Floor", "HardSwish", "Identity", "Neg", "Relu", "Round",
-        "Sigmoid", "Softplus", "Tanh", "Elu", "LeakyRelu", "HardSigmoid")),
+        "Sigmoid", "Softplus", "Tanh", "Elu", "LeakyRelu", "HardSigmoid",
+        "Asinh", "Atan", "Cos", "Cosh", "IsNaN", "Sign", "Sin", "Sinh", "Tan")),
+    *((op, op, {"x": TIED / 4}, {}) for op in ("Acos", "Asin", "Atanh")),
+    ("Acosh", "Acosh", {"x": POSITIVE + 1}, {}),
+    ("Xor", "Xor", {"a": TIED > 0, "b": TIED > 1}, {}),
     *((op, op, {"x": POSITIVE}, {}) for op in ("Log", "Reciprocal", "Sqrt")),
     *((op, op, {"a": IMAGE, "b": _f(4, 1, 1)}, {}) for op in (
         "Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Less", "Greater", "LessOrEqual",
