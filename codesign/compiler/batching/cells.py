@@ -231,7 +231,8 @@ def _operand_key(operand: Any) -> Hashable:
         case tuple():
             return tuple(map(_operand_key, operand))
         case _:
-            return operand
+            place: Hashable = operand
+            return place
 
 
 def _find_levels(cells: Cells) -> None:

@@ -109,7 +109,7 @@ class _Memory:
     results: dict[Instance, dict[tuple[int, int], Array]]
 
     def keep(
-        self, instances: Sequence[Instance], cell: Cell, columns: Sequence[Sequence[Array]]
+        self, instances: Sequence[Instance], cell: Cell, columns: Sequence[Array | list[Array]]
     ) -> None:
         for row, instance in enumerate(instances):
             given = (column[row] for column in columns)

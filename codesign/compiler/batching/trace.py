@@ -203,7 +203,7 @@ class Tracer:
         for clause in node.clauses:
             bound = fit(clause.pattern, value)
             if bound is not None:
-                frame.values.update(bound)
+                frame.values.update(iter(bound.items()))
                 return clause.body
         raise _refusal("no clause of a match fits", node.span)
 
@@ -246,7 +246,8 @@ class Tracer:
             case callee:
                 closure = yield self._value(callee, frame)
                 opens = True
-        values = {**closure.captured, **dict(zip(closure.function.params, args, strict=True))}
+        values: dict[Expr, Any] = dict(closure.captured)
+        values.update(zip(closure.function.params, args, strict=True))
         caller = frame.activation
         inner = _Frame(values, Activation() if opens else caller)
         result = yield self._value(closure.function.body, inner)
