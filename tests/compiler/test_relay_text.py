@@ -215,7 +215,7 @@ def test_attributes_may_be_left_out_where_they_have_defaults() -> None:
         ("%0 = 1; %1", "1:9", "%1 is not defined here"),
         ("add(1,", "1:7", "found the end of the text"),
         ("let %x = 1 %x", "1:12", "expected ';'"),
-        ("nn.conv3d(1)", "1:1", "there is nn.conv2d"),
+        ("nn.rely(1)", "1:1", "there is nn.relu"),
         ("nn.relu(1f, a=3)", "1:1", "nn.relu has no attributes"),
         ("nn.softmax(1f, axes=3)", "1:1", "there is no attribute 'axes', there is axis"),
         ('nn.softmax(1f, axis="a")', "1:1", "attribute 'axis' is 'a', expected int"),
