@@ -74,7 +74,7 @@ class QuantizationConfig:
         `minmax` keeps every value seen; `percentile` cuts both tails; `mse` takes the range whose
         quantization has the least squared error over the histogram; `kl` the one with the least
         Kullback-Leibler divergence of the histogram from what its codes can say; `global` takes one
-        range for all tensors, from minus to plus `global_range`.
+        range for all tensors, from minus to plus `global_range` (less one step).
     percentile : float
         Share of values kept by `percentile`, within (50, 100].
     global_range : float | None

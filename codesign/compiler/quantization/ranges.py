@@ -36,7 +36,7 @@ def choose(
     grid = grid_of(config)
     if config.method is RangeMethod.GLOBAL:
         reach = 1.0 if config.global_range is None else config.global_range
-        return grid.covering(-reach, reach)
+        return grid.covering(-reach, reach * grid.dtype.maximum / -grid.dtype.minimum)
     if histogram.is_empty:
         return grid.covering(0.0, 1.0)
     least, greatest = min(histogram.least, 0.0), max(histogram.greatest, 0.0)

@@ -1,0 +1,1 @@
+"""What bits of values and of sums cost in accuracy, and bring in time, on the CPU."""

@@ -1,0 +1,134 @@
+"""Points of the schemes' study: what is measured, and what was."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Final, final
+
+from codesign.compiler.quantization import RangeMethod
+
+FP32: Final = "fp32"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One network in one scheme; `power_of_two` says that its scales are."""
+
+    network: str
+    scheme: str
+    ranges: str
+    power_of_two: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What was measured of a setting.
+
+    `right_top1_percent` is of true labels, empty where there are none; `same_top1_percent` and
+    `sqnr_db` are against fp32. `time_ms` is the least time of a sample, all schemes of a network
+    taken in turns in one process; empty where only accuracy was measured.
+    """
+
+    network: str
+    scheme: str
+    ranges: str
+    power_of_two: bool
+    samples: int
+    right_top1_percent: float | None
+    same_top1_percent: float
+    sqnr_db: float | None
+    time_ms: float | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A network of the plan: its inputs, and whether its weights are rounded with care."""
+
+    name: str
+    samples: int
+    calibration: int
+    ranges: tuple[str, ...] = ()
+    compensate: bool = True
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be measured."""
+
+    schemes: tuple[str, ...]
+    networks: tuple[Network, ...]
+
+    def settings(self, network: Network) -> Iterator[Setting]:
+        """Return a network's settings: each scheme, then each way of choosing ranges."""
+        for scheme in self.schemes:
+            yield Setting(network=network.name, scheme=scheme, ranges=RangeMethod.MSE)
+        for ranges in network.ranges:
+            for power_of_two in (False, True):
+                for scheme in self.schemes:
+                    if scheme != FP32 and (ranges != RangeMethod.MSE or power_of_two):
+                        yield Setting(
+                            network=network.name,
+                            scheme=scheme,
+                            ranges=ranges,
+                            power_of_two=power_of_two,
+                        )
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan of a file."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    networks = tuple(
+        Network(**{**each, "ranges": tuple(each.get("ranges", ()))}) for each in content["network"]
+    )
+    return Plan(schemes=tuple(content["schemes"]), networks=networks)
+
+
+def write_points(path: Path, points: Iterable[Outcome]) -> None:
+    """Write measured points as a table."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(
+            stream, [field.name for field in fields(Outcome)], lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows({name: _text(v) for name, v in asdict(each).items()} for each in points)
+
+
+def read_points(path: Path) -> list[Outcome]:
+    """Return the points of a table."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        return [_outcome(row) for row in csv.DictReader(stream)]
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case float():
+            return f"{value:.5g}"
+        case _:
+            return str(value)
+
+
+def _outcome(row: dict[str, str]) -> Outcome:
+    def number(name: str) -> float | None:
+        return float(row[name]) if row[name] else None
+
+    return Outcome(
+        network=row["network"],
+        scheme=row["scheme"],
+        ranges=row["ranges"],
+        power_of_two=row["power_of_two"] == "True",
+        samples=int(row["samples"]),
+        right_top1_percent=number("right_top1_percent"),
+        same_top1_percent=float(row["same_top1_percent"]),
+        sqnr_db=number("sqnr_db"),
+        time_ms=number("time_ms"),
+    )
