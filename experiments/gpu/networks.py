@@ -36,7 +36,7 @@ class Weights:
     def __call__(self, *shape: int) -> Array:
         """Return the next weight; the first axis is the outputs'."""
         spread = np.sqrt(2.0 / max(int(np.prod(shape[1:])), 1))
-        return (self._rng.standard_normal(shape) * spread).astype(self._kind)
+        return np.asarray(self._rng.standard_normal(shape) * spread, self._kind)
 
     def bias(self, outputs: int) -> Array:
         """Return the next bias."""

@@ -149,4 +149,4 @@ def timed(torch: Any, run: Callable[[], Any], runs: int) -> float:
             run()
             event.record()
         torch.cuda.synchronize()
-    return median(before.elapsed_time(after) for before, after in pairwise(events))
+    return float(median(before.elapsed_time(after) for before, after in pairwise(events)))

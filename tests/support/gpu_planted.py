@@ -8,9 +8,9 @@ from typing import Final, final
 
 import numpy as np
 
-from codesign.compiler.backends.gpu.device import DEFAULT, DEVICES
+from codesign.compiler.backends.gpu.device import DEFAULT, DEVICES, DeviceModel
 from codesign.compiler.backends.gpu.execute import KernelFaultError, execute
-from codesign.compiler.backends.gpu.lower import schedule
+from codesign.compiler.backends.gpu.lower import schedule as schedule_
 from codesign.dtypes import Array, DType
 from codesign.ir.simt.kernel import (
     Barrier,
@@ -78,6 +78,13 @@ class Planted:
         if not self.is_right(operands):
             return _WRONG, "the result is not NumPy's"
         return "nothing", "nothing was found"
+
+
+def schedule(stage: Stage, operands: tuple[Buffer, ...], device: DeviceModel) -> SimtKernel:
+    """Return the one kernel of a stage."""
+    found = schedule_(stage, operands, device)
+    assert isinstance(found, SimtKernel), "small stages have one kernel"
+    return found
 
 
 def elementwise() -> SimtKernel:

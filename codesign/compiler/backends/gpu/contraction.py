@@ -89,7 +89,7 @@ class Product:
 
     def value(self, axes: Mapping[Axis, Index], total: Expr) -> Expr:
         """Return a result at a place, given its sum."""
-        replaced = {self.reduce: convert(total, self.reduce.dtype)}
+        replaced: dict[Expr, Expr] = {self.reduce: convert(total, self.reduce.dtype)}
         return Substitution(axes, replaced).expr(self.stage.body)
 
     def with_sum(self, axes: Mapping[Axis, Index], total: Expr) -> Store:

@@ -86,8 +86,8 @@ def _width(stage: Stage, reduce: Reduce | None, device: DeviceModel) -> int:
         return 1
     total = prod(axis.extent for axis in stage.axes)
     loads = [node for node in nodes(stage.body) if isinstance(node, Load)]
-    size = max(each.dtype.size_bytes for each in (stage.target, *loads))
-    width = _ACCESS_BYTES // size
+    dtypes = (stage.target.dtype, *(load.dtype for load in loads))
+    width = _ACCESS_BYTES // max(dtype.size_bytes for dtype in dtypes)
     busy = device.multiprocessors * device.threads_per_multiprocessor // 2
     while width > 1 and (stage.axes[-1].extent % width or total // width < busy):
         width //= 2

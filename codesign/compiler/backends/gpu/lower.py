@@ -19,7 +19,13 @@ from codesign.compiler.backends.gpu.program import GpuLaunch, GpuProgram
 from codesign.compiler.backends.gpu.reduction import per_block, wants_block
 from codesign.compiler.backends.gpu.row_kernel import over_rows
 from codesign.compiler.backends.gpu.rows import ROWS, RowsAttrs, with_rows
-from codesign.compiler.backends.gpu.tensor_core import matrix_product, on_tensor_cores
+from codesign.compiler.backends.gpu.tensor_core import (
+    InParts,
+    in_parts,
+    matrix_product,
+    on_tensor_cores,
+    plan,
+)
 from codesign.compiler.lower.context import operands_of
 from codesign.compiler.lower.graph import Graph, Step, Value
 from codesign.compiler.lower.group import FUSIBLE, Group
@@ -82,8 +88,10 @@ def lower(graph: Graph, device: DeviceModel) -> GpuProgram:
     return GpuProgram(_Lowering(legal, device).run(), mistakes)
 
 
-def schedule(stage: Stage, operands: tuple[Buffer, ...], device: DeviceModel) -> SimtKernel:
-    """Return the kernel that suits a stage: by tiles, by blocks, or by single threads."""
+def schedule(
+    stage: Stage, operands: tuple[Buffer, ...], device: DeviceModel
+) -> SimtKernel | InParts:
+    """Return the kernel that suits a stage: by tiles, by blocks, or by single threads; or two."""
     stage, operands = flattened(stage, operands)
     reductions = [node for node in nodes(stage.body) if isinstance(node, Reduce)]
     if len(reductions) == 1:
@@ -91,9 +99,12 @@ def schedule(stage: Stage, operands: tuple[Buffer, ...], device: DeviceModel) ->
         product = product_in(stage, reduce)
         if product is not None and prod(product.sizes[1:]) >= _SMALL_PRODUCT:
             matrix = matrix_product(product, device)
-            if matrix is not None:
-                return on_tensor_cores(matrix, operands, device)
-            return tiled(product, operands, device)
+            if matrix is None:
+                return tiled(product, operands, device)
+            tile, parts = plan(matrix, device)
+            if parts > 1:
+                return in_parts(matrix, operands, device, tile, parts)
+            return on_tensor_cores(matrix, operands, tile)
         if wants_block(stage, reduce, device):
             return per_block(stage, reduce, operands, device)
     return per_element(stage, operands, device)
@@ -260,9 +271,15 @@ class _Lowering:
             if any(isinstance(node, Load) and node.buffer is buffer for node in nodes(body))
             or value.constant is None
         }
-        kernel = schedule(Stage(target, index, axes, body), (*read.values(), target), self.device)
-        places = (*(stored[value][1] for value in read), home)
-        self._launch(kernel, places, "+".join(step.operator for step in group.steps))
+        found = schedule(Stage(target, index, axes, body), (*read.values(), target), self.device)
+        places = tuple(stored[value][1] for value in read)
+        label = "+".join(step.operator for step in group.steps)
+        if isinstance(found, SimtKernel):
+            self._launch(found, (*places, home), label)
+            return
+        partial = Place(Home.WORKSPACE, found.partial.size_bytes)
+        self._launch(found.multiply, (*places, partial), f"{label} in parts")
+        self._launch(found.join, (*places, partial, home), f"{label} joined")
 
     def _rows(self, step: Step) -> None:
         attrs = attrs_of(step, RowsAttrs)

@@ -15,9 +15,10 @@ from typing import Final, final
 
 from codesign.compiler.backends.gpu.contraction import Product, limits, runs_along
 from codesign.compiler.backends.gpu.device import DeviceModel
-from codesign.compiler.backends.gpu.elementwise import places
+from codesign.compiler.backends.gpu.elementwise import per_element, places
 from codesign.compiler.backends.gpu.factor import narrowed
 from codesign.compiler.backends.gpu.fetch import PAD_BYTES, Fetch, under, unrolled
+from codesign.compiler.backends.gpu.flatten import flattened
 from codesign.compiler.backends.gpu.fragments import fragments
 from codesign.ir.simt.kernel import (
     Barrier,
@@ -30,8 +31,9 @@ from codesign.ir.simt.kernel import (
     WaitCopies,
 )
 from codesign.ir.simt.matrix import WARP, Mma
-from codesign.ir.tensor.compute import Expr, Literal, Load
-from codesign.ir.tensor.index import Axis, Index, at, constant, unflatten
+from codesign.ir.tensor.compute import Expr, Literal, Load, Reduce, Reduction
+from codesign.ir.tensor.index import Axis, Index, at, constant, flatten, unflatten
+from codesign.ir.tensor.kernel import Stage
 from codesign.ir.tensor.layout import Buffer
 
 _ROW_BYTES: Final = 64
@@ -62,6 +64,19 @@ class MatrixTile:
         """Threads of a block."""
         return prod(self.warps) * WARP
 
+
+_RATES: Final = {Mma.F16: 1024, Mma.BF16: 1024, Mma.TF32: 512, Mma.SPLIT: 170, Mma.S8: 2048}
+"""Products and sums of a multiprocessor in a clock."""
+
+_CLOCKS_PER_US: Final = 1700
+_BYTES_PER_US: Final = 2_000_000
+_JOIN_US: Final = 2.5
+_START: Final = 96
+"""Of k, what it takes until the first slice has come and the last result has gone."""
+
+_PARTS: Final = (1, 2, 3, 4, 6, 8)
+_SHORTEST: Final = 128
+"""Of k, the least that is a part."""
 
 _TILES: Final = (
     MatrixTile(128, 256, 64, 64, 4, 1.0),
@@ -111,15 +126,29 @@ def _fastest_last(product: Product, left: Expr, right: Expr) -> tuple[Axis, ...]
     return axes
 
 
-def matrix_tile(product: MatrixProduct, device: DeviceModel) -> MatrixTile:
-    """Return the tile with which the device is done first, by blocks, waste and worth."""
-    batch, m, n, _ = product.product.sizes
+def plan(product: MatrixProduct, device: DeviceModel) -> tuple[MatrixTile, int]:
+    """Return the tile, and in how many parts k is summed, by which the device is done first.
 
-    def duration(tile: MatrixTile) -> float:
-        blocks = batch * ceil(m / tile.m) * ceil(n / tile.n)
-        return ceil(blocks / device.multiprocessors) * tile.m * tile.n / tile.worth
+    An estimate in microseconds: waves of blocks, and for parts the kernel that joins them.
+    """
+    batch, m, n, k = product.product.sizes
+    rate = _RATES[product.kind] * _CLOCKS_PER_US
+    joined_bytes = batch * m * n * 2 * product.kind.shape.sums.size_bytes
 
-    return min((tile for tile in _TILES if _fits(tile, product, device)), key=duration)
+    def duration_us(tile: MatrixTile, parts: int) -> float:
+        blocks = batch * ceil(m / tile.m) * ceil(n / tile.n) * parts
+        sums = ceil(blocks / device.multiprocessors) * tile.m * tile.n * (k / parts + _START)
+        joining = _JOIN_US + parts * joined_bytes / _BYTES_PER_US if parts > 1 else 0.0
+        return sums / tile.worth / rate + joining
+
+    choices = [
+        (tile, parts)
+        for tile in _TILES
+        if _fits(tile, product, device)
+        for parts in _PARTS
+        if parts == 1 or k >= parts * _SHORTEST
+    ]
+    return min(choices, key=lambda choice: duration_us(*choice))
 
 
 def _fits(tile: MatrixTile, product: MatrixProduct, device: DeviceModel) -> bool:
@@ -135,30 +164,76 @@ def _fits(tile: MatrixTile, product: MatrixProduct, device: DeviceModel) -> bool
 
 
 def on_tensor_cores(
-    product: MatrixProduct, operands: tuple[Buffer, ...], device: DeviceModel
+    product: MatrixProduct, operands: tuple[Buffer, ...], tile: MatrixTile
 ) -> SimtKernel:
     """Return a kernel in which each block computes one tile."""
-    return _Writer(product, matrix_tile(product, device)).kernel(operands)
+    return _Writer(product, tile).kernel(operands)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class InParts:
+    """A product whose k is summed in parts by one kernel, which another joins.
+
+    `partial` is what is between them; both take all operands, and it before the last.
+    """
+
+    partial: Buffer
+    multiply: SimtKernel
+    join: SimtKernel
+
+
+def in_parts(
+    product: MatrixProduct,
+    operands: tuple[Buffer, ...],
+    device: DeviceModel,
+    tile: MatrixTile,
+    parts: int,
+) -> InParts:
+    """Return two kernels that keep more of the device busy than one."""
+    inner = product.product
+    batch, m, n, _ = inner.sizes
+    partial = Buffer("partial", (parts, batch, m, n), inner.dtype)
+    part = Axis("part", parts)
+    place = tuple(
+        flatten(tuple(map(at, axes)), tuple(axis.extent for axis in axes))
+        for axes in (inner.batch, inner.m, inner.n)
+    )
+    load = Load(partial, (at(part), *place))
+    total = Reduce(Reduction.SUM, (part,), load, Literal(0, inner.dtype))
+    stage = Stage(inner.stage.target, inner.stage.index, inner.stage.axes, inner.value({}, total))
+    *read, target = operands
+    whole = (*read, partial, target)
+    flat_stage, flat = flattened(stage, whole)
+    multiply = _Writer(product, tile, partial, parts).kernel((*read, partial))
+    return InParts(partial, multiply, per_element(flat_stage, flat, device))
 
 
 @final
 class _Writer:
-    def __init__(self, product: MatrixProduct, tile: MatrixTile) -> None:
+    def __init__(
+        self,
+        product: MatrixProduct,
+        tile: MatrixTile,
+        partial: Buffer | None = None,
+        parts: int = 1,
+    ) -> None:
         self.product = product
+        self.partial = partial
         self.kind = kind = product.kind
         self.tile = tile
         self.depth = _ROW_BYTES // kind.shape.factor.size_bytes
         batch, m, n, k = product.product.sizes
-        grid = (batch, -(-m // tile.m), -(-n // tile.n))
+        grid = (parts, batch, -(-m // tile.m), -(-n // tile.n))
         self.block = Axis("block", prod(grid))
         self.thread = Axis("thread", tile.threads)
-        self.batch, row, column = unflatten(at(self.block), grid)
+        self.part, self.batch, row, column = unflatten(at(self.block), grid)
         self.of_batch = places(product.product.batch, self.batch)
         self.first = (row * tile.m, column * tile.n)
         warp_m, warp_n = unflatten(at(self.thread) // WARP, tile.warps)
         self.lane = at(self.thread) % WARP
         self.warp_m, self.warp_n = warp_m * tile.warp_m, warp_n * tile.warp_n
-        self.slices = Axis("slice", -(-k // self.depth))
+        self.slices = Axis("slice", -(-k // (self.depth * parts)))
         self.left = self._fetch("left", product.left, product.product.m, tile.m)
         self.right = self._fetch("right", product.right, product.product.n, tile.n)
         self.rows, self.columns = tile.warp_m // 16, tile.warp_n // 8
@@ -229,7 +304,8 @@ class _Writer:
         )
 
     def _begin(self, part: Index, stage: Index) -> tuple[Statement, ...]:
-        (first_m, first_n), k = self.first, part * self.depth
+        first_m, first_n = self.first
+        k = (self.part * self.slices.extent + part) * self.depth
         return (
             *self.left.begin(self.of_batch, first_m, k, stage),
             *self.right.begin(self.of_batch, first_n, k, stage),
@@ -277,7 +353,10 @@ class _Writer:
         column = self.first[1] + self.warp_n + at(j) * 8 + self.lane % 4 * 2
         n = column + at(pair)
         total = Load(self.sums, (at(i), at(j), at(half) * 2 + at(pair)))
-        store = product.with_sum(product.axes_at(self.batch, m, n), total)
+        if self.partial is None:
+            store = product.with_sum(product.axes_at(self.batch, m, n), total)
+        else:
+            store = Store(self.partial, (self.part, self.batch, m, n), total)
         if whole_n % 2 == 0:
             inside = limits((m, whole_m), (column, whole_n))
             body = under(inside, Serial(pair, (store,), unroll=True))

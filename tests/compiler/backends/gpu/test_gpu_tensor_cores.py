@@ -16,7 +16,9 @@ from codesign.compiler.backends.gpu.tensor_core import (
     MatrixProduct,
     MatrixTile,
     _Writer,
+    in_parts,
     matrix_product,
+    plan,
 )
 from codesign.compiler.backends.gpu.warp import exchanged, matrix_elements, multiplied, rounded
 from codesign.dtypes import Array, DType
@@ -153,6 +155,25 @@ def test_factors_may_lie_by_columns(kind: Mma, turned: tuple[bool, bool]) -> Non
 @pytest.mark.parametrize("tile", _TILES, ids=lambda tile: f"{tile.m}x{tile.n}")
 def test_every_tile_is_right(tile: MatrixTile) -> None:
     assert _error(Mma.F16, (tile.m, tile.n, 72), tile=tile) <= _ERRORS[Mma.F16]
+
+
+@pytest.mark.parametrize("kind", [Mma.F16, Mma.SPLIT])
+def test_a_long_sum_of_few_results_is_taken_in_parts(kind: Mma) -> None:
+    few, _ = _matrices(kind, (49, 512, 4608), (False, False))
+    many, _ = _matrices(kind, (4096, 4096, 4096), (False, False))
+    assert plan(few, _DEVICE)[1] > 1
+    assert plan(many, _DEVICE)[1] == 1
+    m, n, k = 20, 24, 250
+    product, operands = _matrices(kind, (m, n, k), (False, False))
+    found = in_parts(product, operands, _DEVICE, _SMALL, 3)
+    a, b = (_random(kind, *buffer.shape) for buffer in operands[:2])
+    partial = np.full(found.partial.elements, np.nan, np.float32)
+    target = np.zeros(m * n, np.float32)
+    factors = [a.reshape(-1), b.reshape(-1)]
+    execute(found.multiply, [*factors, partial])
+    execute(found.join, [*factors, partial, target])
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    np.testing.assert_allclose(target.reshape(m, n), exact, atol=1e-5 * np.abs(exact).max())
 
 
 def test_ptx_has_the_instructions_of_tensor_cores() -> None:
