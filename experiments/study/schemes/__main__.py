@@ -33,12 +33,13 @@ def measure(names: Sequence[str]) -> list[Outcome]:
     """Measure the named networks, or all; return all points."""
     plan = read_plan(FOLDER / "plan.toml")
     chosen = set(names) or {each.name for each in plan.networks}
-    kept = [each for each in read_points(POINTS) if each.network not in chosen] if names else []
+    measured: list[Outcome] = []
     for network in plan.networks:
         if network.name in chosen:
-            kept += measure_network(plan, network, CONSOLE.print)
+            measured += measure_network(plan, network, CONSOLE.print)
+    kept = [each for each in read_points(POINTS) if each.network not in chosen] if names else []
     order = [each.name for each in plan.networks]
-    return sorted(kept, key=lambda each: order.index(each.network))
+    return sorted(kept + measured, key=lambda each: order.index(each.network))
 
 
 def main(arguments: Sequence[str]) -> int:
