@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.gpu.compile import compile_gpu
@@ -16,6 +16,10 @@ from codesign.compiler.pipelines import optimize
 from codesign.ir.executable.gpu_kernel import GpuKernel
 from codesign.ir.relay.expr import Function
 from codesign.ir.relay.module import Module
+
+
+_CUDA: Final = "/usr/local/cuda/bin"
+"""Where CUDA's own installer puts its tools."""
 
 
 @final
@@ -36,7 +40,7 @@ def compiled(function: Function, device: DeviceModel, level: int = 2) -> Compile
 
 def _assembled(ptx: str, architecture: str) -> bytes | None:
     """Return machine code: many processes assemble at once, where the driver does so in turn."""
-    assembler = shutil.which("ptxas")
+    assembler = shutil.which("ptxas") or shutil.which("ptxas", path=_CUDA)
     if assembler is None or ".entry" not in ptx:
         return None
     with tempfile.TemporaryDirectory() as folder:

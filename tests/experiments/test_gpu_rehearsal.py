@@ -47,7 +47,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 
     monkeypatch.setattr("experiments.gpu.compiled.compile_gpu", recorded)
     monkeypatch.setattr("experiments.gpu.measure._RUNS", 1)
-    monkeypatch.setattr("experiments.gpu.compiled.shutil.which", lambda _: None)
+    monkeypatch.setattr("experiments.gpu.compiled.shutil.which", lambda *_, **__: None)
     with ThreadPoolExecutor(1) as pool:
         progress = Progress(tmp_path / "results.json", 500.0)
         yield Bench(_DEVICE, load, None, pool, progress, size=8)
