@@ -17,7 +17,6 @@ from codesign.ir.executable.gpu_kernel import GpuKernel
 from codesign.ir.relay.expr import Function
 from codesign.ir.relay.module import Module
 
-
 _CUDA: Final = "/usr/local/cuda/bin"
 """Where CUDA's own installer puts its tools."""
 
