@@ -53,7 +53,7 @@ def needs(module: Module, tiles_of: AccelConfig | None = None) -> tuple[Need, ..
     With `tiles_of`, samples and channels fill whole tiles of that configuration; fewer channels
     than a tile has stay what they are, as the host packs those of a first layer closer.
     """
-    shapes = {
+    shapes: _Shapes = {
         expr: type_.static_shape
         for expr, type_ in infer_types(module).items()
         if isinstance(type_, TensorType)

@@ -15,7 +15,7 @@ from codesign.diagnostics import CodesignError
 from experiments.rows.measurement import CONSOLE
 from experiments.study.question import Question, outside
 from experiments.study.questions import QUESTIONS
-from experiments.sweep.figures import save_figure
+from experiments.sweep.figures import svg
 from experiments.sweep.point import Point, points
 from experiments.sweep.row import Row
 from experiments.sweep.run import points_left, prepare_all, run_points
@@ -56,7 +56,8 @@ def main(arguments: list[str]) -> int:
     try:
         rows = measure_question(question, _BUILD)
         answers = question.answers(rows)
-        save_figure(question.figure(rows), question.folder / "figure")
+        drawn = svg(question.figure(rows))
+        (question.folder / "figure.svg").write_text(drawn, encoding="utf-8")
     except CodesignError as error:
         CONSOLE.print(str(error), markup=False)
         return 1

@@ -95,8 +95,9 @@ class Plan:
 
     def configurations(self) -> Iterator[AccelConfig]:
         """Yield every combination, the last knob fastest; not all need to be legal."""
-        for base, *values in product(self.bases, *self.grid.values()):
-            yield self.configured(dict(zip(self.grid, values, strict=True)), base)
+        for base in self.bases:
+            for values in product(*self.grid.values()):
+                yield self.configured(dict(zip(self.grid, values, strict=True)), base)
 
     def configured(self, chosen: Mapping[Knob, int], base: AccelConfig) -> AccelConfig:
         """Return a base with some knobs set; the configuration need not be legal."""
