@@ -19,6 +19,8 @@ BROKEN = (
     (227, "fold-constant"),
     (5517, "fold-constant"),
     (364, "fuse-ops"),
+    (1149, "expand-operators"),
+    (1718, "canonicalize-cast"),
 )
 
 

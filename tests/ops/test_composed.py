@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from codesign.diagnostics import CodesignError
 from codesign.dtypes import Array
 from codesign.ir.relay.expr import Call, OpRef
 from codesign.ir.relay.visit import post_order
+from codesign.ops.operator import Value
 from codesign.ops.table import OPERATORS
 from host_runtime.session import Session
 from tests.support.composed_cases import COMPOSED_CASES
@@ -54,6 +56,26 @@ def test_expansion_says_what_the_operator_means(name: str) -> None:
         assert all(OPERATORS[each].expansion is None for each in names)
         found = Interpreter(simple).evaluate(simple.main, tuple(arrays))
         _agree(found if isinstance(found, tuple) else (found,), _wanted(name, case))
+
+
+def _great_half(value: Value) -> Value:
+    if isinstance(value, tuple):
+        return tuple(map(_great_half, value))
+    array = np.asarray(value)
+    return np.asarray(300 * array, np.float16) if array.dtype.kind == "f" else array
+
+
+@pytest.mark.parametrize("name", sorted(COMPOSED_CASES))
+def test_what_lies_between_may_be_greater_than_float16(name: str) -> None:
+    drawn = COMPOSED_CASES[name](np.random.default_rng(sum(map(ord, name)) + 2))
+    case = replace(drawn, args=tuple(map(_great_half, drawn.args)))
+    module, arrays = module_of_case(name, case, np.float16)
+    simple = expanded(module)
+    found = Interpreter(simple).evaluate(simple.main, tuple(arrays))
+    wanted = _wanted(name, case)
+    for one, other in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+        assert np.asarray(one).dtype == other.dtype
+        np.testing.assert_allclose(np.asarray(one), other, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize("name", sorted(COMPOSED_CASES))

@@ -52,9 +52,15 @@ def _unshared(body: Expr, types: Mapping[Expr, Type]) -> Expr:
             is_shared = left.get(old, 1) > 1
             if is_shared:
                 left[old] -= 1
-            args.append(replace(new) if is_shared and isinstance(new, Call) else new)
+            args.append(copied(old, new) if is_shared else new)
         same = all(a is b for a, b in zip(args, rebuilt.args, strict=True))
         return rebuilt if same else replace(rebuilt, args=tuple(args))
+
+    def copied(old: Expr, new: Expr) -> Expr:
+        """Copy a cast, and the casts that it widens further: none of them is shared then."""
+        if old not in left or not isinstance(old, Call) or not isinstance(new, Call):
+            return new
+        return replace(new, args=(copied(old.args[0], new.args[0]),))
 
     return rewrite_pairs(body, rule)
 

@@ -13,10 +13,12 @@ from codesign.compiler.passes.div_to_mul import DivToMul
 from codesign.compiler.passes.fold_explicit_padding import FoldExplicitPadding
 from codesign.compiler.pipelines import PASSES, optimize
 from codesign.dtypes import DType
-from codesign.ir.relay.expr import Call, Constant, Function, OpRef, Var
+from codesign.ir.relay.equal import is_equal_module
+from codesign.ir.relay.expr import Call, Constant, Function, OpRef, Tuple, Var
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType
 from codesign.ir.relay.visit import post_order
+from codesign.ops.cast import CastAttrs
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.table import call
@@ -33,6 +35,17 @@ NAMES = (
 @pytest.mark.parametrize("seed", range(100, 106))
 def test_the_whole_language_keeps_its_answers(seed: int) -> None:
     assert not judge(random_program(seed, 40), NAMES).breaches
+
+
+def test_casts_behind_casts_are_unshared_at_once() -> None:
+    x = Var("x", TensorType((3,), DType.INT8))
+    single = call("cast", x, attrs=CastAttrs(dtype=DType.FLOAT32))
+    double = call("cast", single, attrs=CastAttrs(dtype=DType.FLOAT64))
+    body = Tuple((call("exp", double), call("sqrt", double)))
+    made = PASSES["canonicalize-cast"]().run(Module({"main": Function((x,), body)}), PassContext())
+    casts = [node for node in post_order(made.main.body) if getattr(node, "attrs", None)]
+    assert len(casts) == 4
+    assert is_equal_module(PASSES["canonicalize-cast"]().run(made, PassContext()), made)
 
 
 @pytest.mark.parametrize("exponent", [-149, -127, -126, -3, 0, 5, 126, 127])
