@@ -9,7 +9,7 @@ from codesign.compiler.lower import elementwise, movement, quantized, reductions
 from codesign.compiler.lower.graph import Value
 from codesign.compiler.lower.group import Group
 from codesign.compiler.lower.rule import Rule
-from codesign.ir.tensor.compute import Accumulator, Expr, Load
+from codesign.ir.tensor.compute import Expr, Load
 from codesign.ir.tensor.index import Index
 from codesign.ir.tensor.layout import Buffer
 
@@ -31,11 +31,12 @@ def expression(
     group: Group,
     index: tuple[Index, ...],
     buffer_of: Callable[[Value], Buffer],
-    accumulator: Accumulator | None,
+    accumulator: Expr | None,
 ) -> Expr:
     """Return the group's result at an index, with everything inside the group inlined.
 
-    `buffer_of` gives the operands; the anchor is `accumulator` where a hand-blocked kernel has it.
+    `buffer_of` gives the operands; the anchor is `accumulator` where a hand-blocked
+    kernel has it.
     """
     producers = {step.result: step for step in group.steps}
     known: dict[tuple[Value, tuple[Index, ...]], Expr] = {}

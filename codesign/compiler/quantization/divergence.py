@@ -37,7 +37,7 @@ def least_divergence(histogram: Histogram, dtype: DType) -> float:
     step = -(-(filled - levels) // _THRESHOLDS)
     thresholds = [*range(levels, filled, step), filled]
     best = min(thresholds, key=lambda threshold: divergence(counts, threshold, levels))
-    return min(best * histogram.bin_width, seen)
+    return float(min(best * histogram.bin_width, seen))
 
 
 def divergence(counts: Array, threshold: int, levels: int) -> float:
