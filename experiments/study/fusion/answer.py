@@ -18,7 +18,7 @@ from experiments.study.setting import configuration, on_accelerator
 from experiments.sweep.network import APART
 from experiments.sweep.row import Row
 
-NETWORKS: Final = ("resnet18", "orientation")
+NETWORKS: Final = ("resnet18", "lstm-cell")
 WAYS: Final = ("fused", "apart", "host")
 
 
