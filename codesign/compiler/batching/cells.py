@@ -116,11 +116,16 @@ class _Inner:
 @final
 @dataclass(slots=True, eq=False)
 class Instance:
-    """One sample of a cell: what it reads; its level is the longest way of instances to it."""
+    """One sample of a cell: what it reads; its level is the longest way of instances to it.
+
+    It is sample `row` of a plan's group `group`.
+    """
 
     cell: int
     reads: tuple[Read, ...]
     level: int = -1
+    group: int = -1
+    row: int = -1
 
 
 @final

@@ -16,14 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
-import numpy as np
-
-from codesign.compiler.batching.cells import Cell, Cells, Instance, Read, cells_of
-from codesign.compiler.batching.trace import Field, Given, Made, Piece, Row, Symbol, Tracer
-from codesign.diagnostics import CodesignError, Problem
+from codesign.compiler.batching.cells import Cell, Cells, Instance, cells_of
+from codesign.compiler.batching.memory import Column, Memory, column_of
+from codesign.compiler.batching.trace import Made, Symbol, Tracer
 from codesign.dtypes import Array
 from codesign.ir.executable.values import DataValue
-from codesign.ir.relay.expr import Constant
 from codesign.ir.relay.module import Module
 
 RunCell: TypeAlias = Callable[[Cell, tuple[Array, ...]], Sequence[Array]]
@@ -33,10 +30,11 @@ RunCell: TypeAlias = Callable[[Cell, tuple[Array, ...]], Sequence[Array]]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Instances of one cell that do not wait for each other."""
+    """Instances of one cell that do not wait for each other, and what each parameter gets."""
 
     cell: Cell
     instances: tuple[Instance, ...]
+    columns: tuple[Column, ...]
 
 
 @final
@@ -57,18 +55,18 @@ class Plan:
 
     def run(self, run_cell: RunCell) -> tuple[Any, ...]:
         """Return main's result for each input, in their order."""
-        memory = _Memory(self._inputs, self._homes, {})
+        memory = Memory(self._inputs, self._homes)
         for group in self.groups:
+            given: Sequence[Array | list[Array]]
             if group.cell.alone:
-                for instance in group.instances:
-                    read = tuple(map(memory.read, instance.reads))
-                    memory.keep(
-                        (instance,), group.cell, [[each] for each in run_cell(group.cell, read)]
-                    )
-                continue
-            columns = zip(*(instance.reads for instance in group.instances), strict=True)
-            samples = tuple(np.stack([memory.read(each) for each in column]) for column in columns)
-            memory.keep(group.instances, group.cell, run_cell(group.cell, samples))
+                singles = [
+                    run_cell(group.cell, tuple(map(memory.read, instance.reads)))
+                    for instance in group.instances
+                ]
+                given = [list(each) for each in zip(*singles, strict=True)]
+            else:
+                given = run_cell(group.cell, tuple(map(memory.samples, group.columns)))
+            memory.results.append(dict(zip(group.cell.outputs, given, strict=True)))
         return tuple(map(memory.value, self._results))
 
 
@@ -94,63 +92,23 @@ def _groups(found: Cells) -> tuple[Group, ...]:
     together: dict[tuple[int, int], list[Instance]] = defaultdict(list)
     for instance in found.instances:
         together[instance.level, instance.cell].append(instance)
-    return tuple(
-        Group(found.cells[cell], tuple(together[level, cell])) for level, cell in sorted(together)
-    )
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Memory:
-    """What instances have given so far: for each its results by call and field."""
-
-    inputs: tuple[Mapping[str, Any], ...]
-    homes: Mapping[Made, tuple[Instance, int]]
-    results: dict[Instance, dict[tuple[int, int], Array]]
-
-    def keep(
-        self, instances: Sequence[Instance], cell: Cell, columns: Sequence[Array | list[Array]]
-    ) -> None:
-        for row, instance in enumerate(instances):
-            given = (column[row] for column in columns)
-            self.results[instance] = dict(zip(cell.outputs, given, strict=True))
-
-    def read(self, read: Read) -> Array:
-        if not isinstance(read, Symbol):
-            return read
-        match read.source:
-            case Given(run=run, name=name):
-                return np.asarray(self.inputs[run][name])
-            case Field(made=made, index=index):
-                instance, call = self.homes[made]
-                return np.asarray(self.results[instance][call, index])
-            case Row(of=of, index=index, span=span):
-                rows = self.read(of)
-                if not -len(rows) <= index < len(rows):
-                    raise CodesignError(
-                        Problem(
-                            what="take reads outside the tensor",
-                            found=f"index {index} of an axis of length {len(rows)}",
-                            span=span,
-                        )
-                    )
-                return np.asarray(rows[index])
-            case Piece(of=of, axis=axis, begin=begin, end=end):
-                return np.asarray(self.read(of)[(slice(None),) * axis + (slice(begin, end),)])
-
-    def value(self, result: Any) -> Any:
-        """Return a result of main with its symbols read."""
-        match result:
-            case Symbol():
-                return self.read(result)
-            case Constant(value=value):
-                return value
-            case tuple():
-                return tuple(map(self.value, result))
-            case DataValue(constructor, fields):
-                return DataValue(constructor, tuple(map(self.value, fields)))
-            case _:
-                return result
+    order = sorted(together)
+    for number, key in enumerate(order):
+        for row, instance in enumerate(together[key]):
+            instance.group, instance.row = number, row
+    alone = [found.cells[cell].alone for _, cell in order]
+    groups = []
+    for level, cell in order:
+        instances = tuple(together[level, cell])
+        columns = zip(*(instance.reads for instance in instances), strict=True)
+        groups.append(
+            Group(
+                found.cells[cell],
+                instances,
+                tuple(column_of(column, found.homes, alone) for column in columns),
+            )
+        )
+    return tuple(groups)
 
 
 def _symbols_of(result: Any) -> list[Symbol]:
