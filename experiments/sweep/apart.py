@@ -22,16 +22,17 @@ _MAKERS: Final = frozenset({"qnn.requantize", "qnn.add", "qnn.multiply", "nn.max
 
 
 def layers_apart(module: Module) -> Module:
-    """Return the network with one result, and all that a sum or a table reads as results beside."""
+    """Return the network with all that a sum or a table reads as results behind its own."""
     main = module.main
+    own = main.body.fields if isinstance(main.body, Tuple) else (main.body,)
     read = dict.fromkeys(
         arg
         for call in post_order(main.body)
         if _name(call) in _READERS
         for arg in _operands(call)
-        if _name(arg) in _MAKERS
+        if _name(arg) in _MAKERS and arg not in own
     )
-    return module.with_main(replace(main, body=Tuple((main.body, *read))))
+    return module.with_main(replace(main, body=Tuple((*own, *read))))
 
 
 def _operands(call: Expr) -> tuple[Expr, ...]:
