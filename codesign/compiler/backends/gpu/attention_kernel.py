@@ -40,11 +40,11 @@ from codesign.ir.tensor.layout import Buffer
 from codesign.ir.tensor.walk import nodes
 
 _KEYS: Final = (64, 32)
-"""Keys of a tile, by preference."""
+"""Keys of a tile, by preference; the second where factors are split, which takes registers."""
 
 _WARPS: Final = (4, 2)
 _WIDEST: Final = 128
-"""Elements of a query or a value up to which a warp's sums stay in registers."""
+"""Elements of a query or a value up to which a warp's sums stay in registers; half if split."""
 
 _FAR: Final = -3.0e38
 """Below every score that counts: what masked rows are compared with instead of minus infinity."""
@@ -82,7 +82,8 @@ def attention_of(scores: Stage, weighted: Stage, device: DeviceModel) -> Attenti
         and _extents(first.product.batch) == _extents(second.product.batch)
         and _extents(first.product.m) == _extents(second.product.m)
         and _extents(first.product.n) == _extents(second.k)
-        and max(first.product.sizes[3], second.product.sizes[2]) <= _WIDEST
+        and max(first.product.sizes[3], second.product.sizes[2])
+        <= _WIDEST // first.kind.shape.parts
     )
     return Attention(first, second) if fits else None
 
@@ -96,7 +97,7 @@ def over_keys(
         (each for each in _WARPS if batch * -(-m // (16 * each)) >= device.multiprocessors),
         _WARPS[-1],
     )
-    for keys in _KEYS:
+    for keys in _KEYS if attention.kind.shape.parts == 1 else _KEYS[1:]:
         writer = _Writer(attention, warps, keys)
         kernel = writer.kernel(operands) if writer.is_copied else None
         if kernel is not None and kernel.shared_bytes <= device.shared_limit_bytes:
@@ -231,23 +232,32 @@ class _Writer:
         kind, j = self.kind, Axis("j", self.scores.shape[0])
         depth, none = at(self.steps) * kind.shape.k, Index()
         of_query, of_keys = (none, self.warp, depth), (stage, none, depth)
-        query, keys = self.query, self.keys
+        parts = [
+            fragments(
+                kind,
+                registers,
+                side.memory,
+                self.lane,
+                origin,
+                is_left=side is self.query,
+                across=side.across,
+            )
+            for side, registers, origin in (
+                (self.query, self.query_part, of_query),
+                (self.keys, self.key_part, of_keys),
+            )
+        ]
         product = Multiply(
-            kind, self.scores, (at(j), none), self.query_part, (none, none), self.key_part,
+            kind,
+            self.scores,
             (at(j), none),
-        )  # fmt: skip
-        return unrolled(
-            (self.steps,),
-            fragments(
-                kind, self.query_part, query.memory, self.lane, of_query, is_left=True,
-                across=query.across,
-            ),
-            fragments(
-                kind, self.key_part, keys.memory, self.lane, of_keys, is_left=False,
-                across=keys.across,
-            ),
-            unrolled((j,), product),
-        )  # fmt: skip
+            self.query_part,
+            (none, none),
+            self.key_part,
+            (at(j), none),
+        )
+        body = (*parts, unrolled((j,), product))
+        return Serial(self.steps, body, unroll=kind.shape.parts == 1)
 
     def _row(self, half: Index) -> Index:
         return self.queries + self.warp + self.lane // 4 + half * 8
@@ -329,9 +339,14 @@ class _Writer:
         else:
             source = (at(chunk) * 2 + at(e) // 4, at(e) % 4)
         product = Multiply(
-            kind, self.sums, (at(i), none), self.weights, (at(chunk), none), self.value_part,
+            kind,
+            self.sums,
             (at(i), none),
-        )  # fmt: skip
+            self.weights,
+            (at(chunk), none),
+            self.value_part,
+            (at(i), none),
+        )
         weights = Store(self.weights, (at(chunk), at(e)), Load(self.scores, source))
         depth = at(chunk) * kind.shape.k
         return (
