@@ -20,9 +20,9 @@ SLACK = 0.05
 """How far a point may move when the compiler changes, before the study is measured anew."""
 
 
-@pytest.fixture(params=QUESTIONS, ids=lambda each: each.name)
+@pytest.fixture(params=[each.name for each in QUESTIONS])
 def question(request: pytest.FixtureRequest) -> Question:
-    return request.param
+    return _named(request.param)
 
 
 def _named(name: str) -> Question:
