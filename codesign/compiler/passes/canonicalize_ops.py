@@ -4,6 +4,8 @@
 becomes
     add(%x, expand_dims(%b, axis=1, num_newaxis=2))
 
+Where it is not known that %x has as many channels as %b, it stays: a sum would broadcast one.
+
 Law: every bit stays.
 """
 
@@ -17,7 +19,7 @@ from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.pass_manager import Form, PassContext, map_bodies
 from codesign.ir.relay.expr import Call, Expr, OpRef
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType, Type
+from codesign.ir.relay.types import UNKNOWN, Dim, TensorType, Type
 from codesign.ir.relay.visit import rewrite_pairs
 from codesign.ops.expand_dims import ExpandDimsAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
@@ -43,9 +45,11 @@ class CanonicalizeOps:
 def _rule(original: Expr, rebuilt: Expr, types: Mapping[Expr, Type]) -> Expr:
     match rebuilt:
         case Call(OpRef("nn.bias_add"), (data, bias), BiasAddAttrs(axis=axis), span):
-            type_ = types[original]
-            assert isinstance(type_, TensorType), "nn.bias_add gives a tensor"
-            rank = len(type_.shape)
+            assert isinstance(original, Call), "a call stays one"
+            shape, own = (_shape(types[each]) for each in original.args)
+            rank = len(shape)
+            if UNKNOWN in (shape[axis % rank], own[0]):
+                return rebuilt
             behind = rank - 1 - axis % rank
             if behind > 0:
                 attrs = ExpandDimsAttrs(axis=1, num_newaxis=behind)
@@ -53,3 +57,8 @@ def _rule(original: Expr, rebuilt: Expr, types: Mapping[Expr, Type]) -> Expr:
             return Call(OpRef("add", span), (data, bias), None, span)
         case _:
             return rebuilt
+
+
+def _shape(type_: Type) -> tuple[Dim, ...]:
+    assert isinstance(type_, TensorType), "nn.bias_add takes tensors"
+    return type_.shape

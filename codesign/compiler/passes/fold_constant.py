@@ -70,20 +70,30 @@ class FoldConstant:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with such expressions replaced."""
-        return keeping_types(module, self._folded)
-
-    def _folded(self, module: Module) -> Module:
         typed = current = with_boundaries(module)
-        is_waiting = True
-        while is_waiting:
-            folded, is_waiting = _once(current, self.max_elements)
-            is_waiting &= folded is not current
+        is_done = False
+        while not is_done:
+            once = _Once(self.max_elements)
+            folded = keeping_types(current, once)
+            is_done = folded is current or not once.is_waiting
             current = folded
         return module if current is typed else current
 
 
-def _once(module: Module, max_elements: int) -> tuple[Module, bool]:
-    """Return the module folded, and whether a field waits for effects that may be gone now."""
+@final
+@dataclass(slots=True)
+class _Once:
+    """Folds a module once; says whether a field waits for effects that may be gone then."""
+
+    max_elements: int
+    is_waiting: bool = False
+
+    def __call__(self, module: Module) -> Module:
+        folded, self.is_waiting = _folded_once(module, self.max_elements)
+        return folded
+
+
+def _folded_once(module: Module, max_elements: int) -> tuple[Module, bool]:
     effects, types = Effects(module), _types_of_matches(module)
     functions: dict[str, Function] = {}
     is_waiting = False

@@ -165,7 +165,7 @@ class _Lifting:
             for each in (*lifted.captured, *function.params)
         )
         old = (*lifted.captured, *function.params)
-        free = self._free_types(tuple(self._types[each] for each in old), type_.result)
+        free = self._free_types(tuple(self._types[each] for each in old), type_.result, new)
         own = tuple(each for each in free if each not in type_.type_params)
         made = Function(old, new.body, type_.result, new.attributes, own + type_.type_params)
         self._install(lifted.function.name, made, dict(zip(old, params, strict=True)))
@@ -175,11 +175,17 @@ class _Lifting:
         copy = fresh_copy(made.body, self._type_names, variables=params)
         self.made[name] = replace(made, params=tuple(params.values()), body=copy)
 
-    def _free_types(self, params: tuple[Type, ...], result: Type) -> tuple[TypeParameter, ...]:
+    def _free_types(
+        self, params: tuple[Type, ...], result: Type, function: Expr
+    ) -> tuple[TypeParameter, ...]:
+        """Return the type parameters of a signature, then those that only annotations name."""
         found: dict[TypeParameter, None] = {}
-        for each in (*params, result):
+        for each in (*params, result, *_annotations(function)):
             ordered = sorted(free_type_variables(each), key=lambda var: var.name)
             found.update(dict.fromkeys(ordered))
+        for node in post_order(function):
+            for bound in node.type_params if isinstance(node, Function) else ():
+                found.pop(bound, None)
         return tuple(found)
 
     def _value(self, function: Function) -> Expr:
@@ -197,10 +203,21 @@ class _Lifting:
         types = tuple(self._types[each] for each in lifted.captured)
         params = tuple(Var(v.name, t, v.span) for v, t in zip(lifted.captured, types, strict=True))
         result = self._types[function]
-        free = self._free_types(types, result)
+        free = self._free_types(types, result, inner)
         made = Function(lifted.captured, body, result, {"Closure": 1}, free, function.span)
         self._install(lifted.function.name, made, dict(zip(lifted.captured, params, strict=True)))
         return Call(lifted.function, lifted.captured, None, function.span)
+
+
+def _annotations(function: Expr) -> Iterator[Type]:
+    for node in post_order(function):
+        match node:
+            case Var(annotation=annotation) if annotation is not None:
+                yield annotation
+            case Function(result_type=result) if result is not None:
+                yield result
+            case _:
+                pass
 
 
 def _used_as_values(root: Function) -> set[Expr]:
