@@ -13,12 +13,13 @@ from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.accel.match import operator_name
 from codesign.compiler.backends.accel.region import compile_accel
 from codesign.compiler.backends.accel.search import Tuning
-from codesign.compiler.backends.gpu.compile import compile_gpu
-from codesign.compiler.backends.gpu.device import DeviceModel, device_named
+from codesign.compiler.backends.gpu.compile import check_for_gpu, compile_gpu
+from codesign.compiler.backends.gpu.device import DeviceModel, device_named, with_precision
 from codesign.compiler.backends.llvm.cpu import compile_cpu
 from codesign.compiler.backends.native.compile import compile_native
 from codesign.compiler.collection import without_cycle_collection
 from codesign.compiler.partition.assign import Assignment, assign
+from codesign.compiler.partition.gpu import assign_gpu
 from codesign.compiler.partition.graph import is_first_order, is_graph
 from codesign.compiler.partition.split import Part, split
 from codesign.compiler.pass_manager import write_to
@@ -65,6 +66,8 @@ def compile(  # noqa: A001  (the verb that users look for)
     dump: Path | None = None,
     outputs: tuple[str, ...] | None = None,
     architecture: str = "sm_80",
+    precision: str = "float32",
+    on_host: tuple[str, ...] = (),
     tuning: Tuning | None = None,
 ) -> Executable:
     """Compile a network for the host, for a GPU, or for the accelerator of a configuration.
@@ -73,7 +76,9 @@ def compile(  # noqa: A001  (the verb that users look for)
     `output` or `output0`, `output1`, … . The passes are those of a level, 0 to 4, or of a text like
     `simplify-inference,fold-constant(max_elements=100)`; `verify` checks the module after each, and
     `dump` is a folder that gets it.
-    `architecture` is a GPU's, by LLVM's name; code for it runs on it and on what is newer.
+    `architecture` is a GPU's, by LLVM's name; code for it runs on it and on what is newer. Its
+    tensor cores multiply float32 with a `precision` of float32, tf32 or bf16. Operators of
+    `on_host` are left to the host; tensors are copied where they meet the GPU's.
     `tuning` times programs for the accelerator, so that tile sizes are searched by their cycles
     (`Tuning(codesign.sim.cycle.program_cycles)`); without it an estimate chooses them.
 
@@ -91,7 +96,10 @@ def compile(  # noqa: A001  (the verb that users look for)
     main = module.main
     results = _results(main)
     if chosen is Target.GPU:
-        return _on_gpu(main, types, results, outputs, device_named(architecture))
+        device = with_precision(device_named(architecture), precision)
+        if on_host:
+            return _on_both(main, types, results, outputs, device, on_host)
+        return _on_gpu(main, types, results, outputs, device)
     tensors = all(isinstance(types[each], TensorType) for each in (*main.params, *results))
     if not tensors or not is_first_order(main, types):
         return _native(module, types, outputs, wanted=machine is not None)
@@ -142,6 +150,44 @@ def _on_gpu(
             for call in assign(results, types, None).units
         ),
     )
+
+
+def _on_both(
+    main: Function,
+    types: Mapping[Expr, Type],
+    results: tuple[Expr, ...],
+    outputs: tuple[str, ...] | None,
+    device: DeviceModel,
+    on_host: tuple[str, ...],
+) -> Executable:
+    check_for_gpu(main, types)
+    if not is_graph(main):
+        raise CodesignError.of(
+            "only a network that is a graph can run on host and GPU",
+            help="leave on_host out, or compile at level 2, which removes lets",
+        )
+    assignment = assign_gpu(results, on_host)
+    parts = split(results, types, assignment, one_layer=False, device="gpu")
+    values = _Values.of(main, results, parts)
+    return Executable(
+        inputs=_inputs(main, types),
+        outputs=_outputs(results, types, outputs),
+        results=tuple(values.names[result] for result in results),
+        steps=tuple(_gpu_or_host(part, values, device) for part in parts),
+        constants=values.constants,
+        placements=_placements(parts, assignment),
+    )
+
+
+def _gpu_or_host(part: Part, values: _Values, device: DeviceModel) -> Step:
+    types = infer_types(Module({"main": part.function}))
+    inputs = tuple(values.names[each] for each in part.inputs)
+    outputs = tuple(values.names[each] for each in part.outputs)
+    if part.side == "cpu":
+        kernel = compile_cpu(part.function, types)
+        return CpuStep(name=part.name, kernel=kernel, inputs=inputs, outputs=outputs)
+    program = compile_gpu(part.function, types, device)
+    return GpuStep(name=part.name, kernel=program, inputs=inputs, outputs=outputs)
 
 
 def _results(main: Function) -> tuple[Expr, ...]:

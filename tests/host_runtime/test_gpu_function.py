@@ -12,16 +12,17 @@ from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.backends.gpu.compile import compile_gpu, named_kernels
 from codesign.compiler.backends.gpu.device import DEFAULT
 from codesign.compiler.backends.gpu.lower import lower
+from codesign.compiler.backends.gpu.program import GpuProgram
 from codesign.compiler.driver import compile as compile_network
 from codesign.compiler.lower.graph import graph_of
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import DType
 from codesign.ir.executable.archive import load, save
-from codesign.ir.executable.executable import GpuStep
+from codesign.ir.executable.executable import CpuStep, GpuStep
 from codesign.ir.executable.gpu_kernel import GpuKernel
-from codesign.ir.relay.expr import Constant, Function, Tuple, Var
+from codesign.ir.relay.expr import Constant, Function, If, Tuple, Var
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType
+from codesign.ir.relay.types import UNKNOWN, TensorType
 from codesign.ir.simt.kernel import SimtKernel
 from codesign.ops.table import call
 from host_runtime.cuda import devices
@@ -143,6 +144,57 @@ def test_an_executable_for_a_gpu_is_saved_and_loaded(tmp_path: Path) -> None:
     assert isinstance(before, GpuStep)
     assert step.kernel == before.kernel
     assert ".target sm_90" in step.kernel.ptx
+
+
+def test_host_and_gpu_share_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The softmax stays on the host; what is before and after it runs on the GPU."""
+    x = Var("x", TensorType((9, 40), DType.FLOAT32))
+    soft = call("nn.softmax", call("nn.dense", x, Constant(WEIGHT)))
+    module = Module({"main": Function((x,), call("nn.relu", call("multiply", soft, soft)))})
+    kernels: list[dict[str, SimtKernel]] = []
+
+    def recorded(program: GpuProgram) -> dict[str, SimtKernel]:
+        kernels.append(named_kernels(program))
+        return kernels[-1]
+
+    monkeypatch.setattr("codesign.compiler.backends.gpu.compile.named_kernels", recorded)
+    executable = compile_network(module, target="gpu", on_host=("nn.softmax",))
+    assert [type(step) for step in executable.steps] == [GpuStep, CpuStep, GpuStep]
+    assert {each.operator: each.unit for each in executable.placements} == {
+        "nn.dense": "gpu",
+        "nn.softmax": "host",
+        "multiply": "gpu",
+        "nn.relu": "gpu",
+    }
+    drivers = [FakeDriver(each) for each in kernels]
+    waiting = iter(drivers)
+    monkeypatch.setattr("host_runtime.gpu.open_driver", lambda: next(waiting))
+    values = RNG.standard_normal((9, 40)).astype(np.float32)
+    (found,) = Session(executable).run({"x": values}).values()
+    powers = np.exp(values @ WEIGHT.T - (values @ WEIGHT.T).max(axis=-1, keepdims=True))
+    shares = powers / powers.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(found, shares * shares, rtol=1e-4)
+    for driver in drivers:  # tensors cross where a step begins and ends, and nowhere else
+        assert driver.calls.count("cuGraphLaunch") == 1
+        assert driver.calls.count("cuMemcpyDtoHAsync") == 1
+
+
+def test_operators_that_stay_on_the_host_are_called() -> None:
+    with pytest.raises(CodesignError, match=r"calls no nn\.conv2d"):
+        compile_network(Module({"main": _function()}), target="gpu", on_host=("nn.conv2d",))
+
+
+def test_what_a_gpu_cannot_run_is_named() -> None:
+    x = Var("image", TensorType((UNKNOWN, 8), DType.FLOAT32))
+    with pytest.raises(CodesignError, match="input 'image' has unknown ones"):
+        compile_network(Module({"main": Function((x,), call("exp", x))}), target="gpu")
+    flag = Var("flag", TensorType((), DType.BOOL))
+    y = Var("y", TensorType((3,), DType.FLOAT32))
+    branch = Function((flag, y), If(flag, call("exp", y), y))
+    with pytest.raises(CodesignError, match="without control flow"):
+        compile_network(Module({"main": branch}), target="gpu")
+    with pytest.raises(CodesignError, match="known are float32, tf32, bf16"):
+        compile_network(Module({"main": _function()}), target="gpu", precision="float8")
 
 
 def test_without_a_gpu_only_running_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

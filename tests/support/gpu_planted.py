@@ -10,7 +10,7 @@ import numpy as np
 
 from codesign.compiler.backends.gpu.device import DEFAULT, DEVICES, DeviceModel
 from codesign.compiler.backends.gpu.execute import KernelFaultError, execute
-from codesign.compiler.backends.gpu.lower import schedule as schedule_
+from codesign.compiler.backends.gpu.schedule import schedule as schedule_
 from codesign.dtypes import Array, DType
 from codesign.ir.simt.kernel import (
     Barrier,

@@ -16,7 +16,7 @@ from codesign.compiler.partition.graph import graph_order, operands, replaced
 from codesign.ir.relay.expr import Call, Constant, Expr, Function, Project, Tuple, Var
 from codesign.ir.relay.types import Type
 
-Side: TypeAlias = Literal["cpu", "accel"]
+Side: TypeAlias = Literal["cpu", "accel", "gpu"]
 Key: TypeAlias = tuple[int, Side]
 
 
@@ -39,14 +39,15 @@ def split(
     assignment: Assignment,
     *,
     one_layer: bool,
+    device: Side = "accel",
 ) -> tuple[Part, ...]:
-    """Return the steps that compute `results`, in order.
+    """Return the steps that compute `results`, in order; composites run on the `device`.
 
     `one_layer`: no layer of the accelerator reads another's result in the same step, so that the
     host can lay out every operand anew.
     """
     order = tuple(graph_order(*results))
-    keys = _keys(order, assignment, one_layer=one_layer)
+    keys = _keys(order, assignment, device, one_layer=one_layer)
     needed = _needed(order, keys, results)
     members: dict[Key, list[Expr]] = defaultdict(list)
     for node, key in keys.items():
@@ -58,13 +59,17 @@ def split(
     return tuple(part for part in parts if part.outputs)
 
 
-def _keys(order: tuple[Expr, ...], assignment: Assignment, *, one_layer: bool) -> dict[Expr, Key]:
+def _keys(
+    order: tuple[Expr, ...], assignment: Assignment, device: Side, *, one_layer: bool
+) -> dict[Expr, Key]:
     keys: dict[Expr, Key] = {}
     for node in order:
         if not isinstance(node, Call | Project):
             continue
         composite = assignment.composites.get(node)
-        side: Side = "cpu" if composite is None else "accel"
+        side: Side = "cpu" if composite is None else device
+        if isinstance(node, Project) and node.value in keys:
+            side = keys[node.value][1]
         inner = set(composite.calls) if composite is not None else set()
         level = 0
         for source in _sources(node):

@@ -9,23 +9,15 @@ import numpy as np
 
 from codesign.compiler.backends.gpu.attention import ATTENTION, AttentionAttrs, with_attention
 from codesign.compiler.backends.gpu.attention_kernel import attention_of, over_keys
-from codesign.compiler.backends.gpu.contraction import product_in, tiled
 from codesign.compiler.backends.gpu.device import DeviceModel
 from codesign.compiler.backends.gpu.elementwise import per_element
 from codesign.compiler.backends.gpu.flatten import flattened
 from codesign.compiler.backends.gpu.grouping import groups_of
 from codesign.compiler.backends.gpu.prepare import PRODUCTS, is_widening, prepared
 from codesign.compiler.backends.gpu.program import GpuLaunch, GpuProgram
-from codesign.compiler.backends.gpu.reduction import per_block, wants_block
 from codesign.compiler.backends.gpu.row_kernel import over_rows
 from codesign.compiler.backends.gpu.rows import ROWS, RowsAttrs, with_rows
-from codesign.compiler.backends.gpu.tensor_core import (
-    InParts,
-    in_parts,
-    matrix_product,
-    on_tensor_cores,
-    plan,
-)
+from codesign.compiler.backends.gpu.schedule import schedule
 from codesign.compiler.lower.context import operands_of
 from codesign.compiler.lower.graph import Graph, Step, Value
 from codesign.compiler.lower.group import FUSIBLE, Group
@@ -36,7 +28,7 @@ from codesign.compiler.lower.rule import attrs_of
 from codesign.compiler.lower.rules import RULES, expression
 from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.simt.kernel import SimtKernel
-from codesign.ir.tensor.compute import Load, Reduce
+from codesign.ir.tensor.compute import Load
 from codesign.ir.tensor.index import Index
 from codesign.ir.tensor.kernel import Stage
 from codesign.ir.tensor.layout import PLAIN, Buffer, Layout
@@ -55,9 +47,6 @@ _TURNING: Final = PRODUCTS | {ATTENTION}
 
 _MOVED_WHOLE: Final = frozenset({"reshape", "concatenate"})
 """Operators that move tensors and do not look at elements."""
-
-_SMALL_PRODUCT: Final = 256
-"""Products of m x n x k below which a thread to an element does as well as a tile."""
 
 
 def lower(graph: Graph, device: DeviceModel) -> GpuProgram:
@@ -86,28 +75,6 @@ def lower(graph: Graph, device: DeviceModel) -> GpuProgram:
         legal = with_attention(legal)
     mistakes = tuple(check.mistake for check in legal.checks)
     return GpuProgram(_Lowering(legal, device).run(), mistakes)
-
-
-def schedule(
-    stage: Stage, operands: tuple[Buffer, ...], device: DeviceModel
-) -> SimtKernel | InParts:
-    """Return the kernel that suits a stage: by tiles, by blocks, or by single threads; or two."""
-    stage, operands = flattened(stage, operands)
-    reductions = [node for node in nodes(stage.body) if isinstance(node, Reduce)]
-    if len(reductions) == 1:
-        (reduce,) = reductions
-        product = product_in(stage, reduce)
-        if product is not None and prod(product.sizes[1:]) >= _SMALL_PRODUCT:
-            matrix = matrix_product(product, device)
-            if matrix is None:
-                return tiled(product, operands, device)
-            tile, parts = plan(matrix, device)
-            if parts > 1:
-                return in_parts(matrix, operands, device, tile, parts)
-            return on_tensor_cores(matrix, operands, tile)
-        if wants_block(stage, reduce, device):
-            return per_block(stage, reduce, operands, device)
-    return per_element(stage, operands, device)
 
 
 @final
