@@ -15,12 +15,16 @@ from codesign.diagnostics import CodesignError
 from experiments.rows.measurement import CONSOLE
 from experiments.study.question import Question, outside
 from experiments.study.questions import QUESTIONS
+from experiments.study.schemes import run as schemes
 from experiments.sweep.figures import svg
 from experiments.sweep.point import Point, points
 from experiments.sweep.row import Row
 from experiments.sweep.run import points_left, prepare_all, run_points
 from experiments.sweep.store import Store
 from experiments.sweep.workers import Inline
+
+SCHEMES: Final = "schemes"
+"""The question of the CPU: its points are of accuracy, not of a sweep."""
 
 _BUILD: Final = Path("build/study")
 
@@ -48,9 +52,11 @@ def measure_question(question: Question, build: Path) -> list[Row]:
 
 def main(arguments: list[str]) -> int:
     """Measure the named question; exit 1 where it has no answer, 2 where there is none such."""
+    if arguments == [SCHEMES]:
+        return schemes.main(())
     found = {each.name: each for each in QUESTIONS}
     if len(arguments) != 1 or arguments[0] not in found:
-        CONSOLE.print(f"usage: make study STUDY=name, one of: {', '.join(found)}")
+        CONSOLE.print(f"usage: make study STUDY=name, one of: {', '.join((*found, SCHEMES))}")
         return 2
     question = found[arguments[0]]
     try:

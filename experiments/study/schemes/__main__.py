@@ -1,60 +1,10 @@
-"""Measure the schemes' study: python -m experiments.study.schemes [NETWORK …].
-
-Points, figure and answers are written beside the question. With names, only these networks are
-measured and the points of others are kept. The exit code is 1 where an answer leaves its bounds.
-"""
+"""Measure the schemes' study: python -m experiments.study.schemes [NETWORK …]."""
 
 from __future__ import annotations
 
 import sys
-import tomllib
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
 
-from experiments.rows.measurement import CONSOLE
-from experiments.study.question import Bounds, outside
-from experiments.study.schemes.answer import answers, figure
-from experiments.study.schemes.measure import measure_network
-from experiments.study.schemes.point import Outcome, read_plan, read_points, write_points
-from experiments.sweep.figures import save_figure
-
-FOLDER: Final = Path(__file__).parent
-POINTS: Final = FOLDER / "points.csv"
-
-
-def bounds() -> Bounds:
-    """Return the bounds of each answer."""
-    text = (FOLDER / "bounds.toml").read_text(encoding="utf-8")
-    return {name: (low, high) for name, (low, high) in tomllib.loads(text).items()}
-
-
-def measure(names: Sequence[str]) -> list[Outcome]:
-    """Measure the named networks, or all; return all points."""
-    plan = read_plan(FOLDER / "plan.toml")
-    chosen = set(names) or {each.name for each in plan.networks}
-    measured: list[Outcome] = []
-    for network in plan.networks:
-        if network.name in chosen:
-            measured += measure_network(plan, network, CONSOLE.print)
-    kept = [each for each in read_points(POINTS) if each.network not in chosen] if names else []
-    order = [each.name for each in plan.networks]
-    return sorted(kept + measured, key=lambda each: order.index(each.network))
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Measure, write and judge; return the exit code."""
-    points = measure(arguments)
-    write_points(POINTS, points)
-    save_figure(figure(points), FOLDER / "figure")
-    found = answers(points)
-    for name, value in found.items():
-        sys.stdout.write(f"{name}: {value:.4g}\n")
-    wrong = outside(found, bounds())
-    for line in wrong:
-        CONSOLE.print(line)
-    return 1 if wrong else 0
-
+from experiments.study.schemes.run import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

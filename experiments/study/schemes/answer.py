@@ -43,7 +43,8 @@ def answers(points: Sequence[Outcome]) -> Answers:
             found[f"{network}: 8/16 times faster than 8/32"] = wide / narrow
     for scheme in SCHEMES:
         others = [each for each in points if each.scheme == scheme and each.ranges != "global"]
-        worst = min((each.same_top1_percent for each in others), default=100.0)
+        shares = [each.same_top1_percent for each in others]
+        worst = min((each for each in shares if each is not None), default=100.0)
         found[f"worst in {scheme} but for one range for all: top-1 as fp32, percent"] = worst
     return found
 

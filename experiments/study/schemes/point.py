@@ -41,7 +41,7 @@ class Outcome:
     power_of_two: bool
     samples: int
     right_top1_percent: float | None
-    same_top1_percent: float
+    same_top1_percent: float | None
     sqnr_db: float | None
     time_ms: float | None
 
@@ -60,11 +60,34 @@ class Network:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A convolution that is timed alone, as many channels in as out."""
+
+    name: str
+    channels: int
+    plane: int
+    kernel: int
+    groups: int = 1
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Shape of data and result."""
+        return (1, self.channels, self.plane, self.plane)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is to be measured."""
 
     schemes: tuple[str, ...]
     networks: tuple[Network, ...]
+    layers: tuple[Layer, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all networks and layers, in order."""
+        return [each.name for each in (*self.networks, *self.layers)]
 
     def settings(self, network: Network) -> Iterator[Setting]:
         """Return a network's settings: each scheme, then each way of choosing ranges."""
@@ -88,7 +111,8 @@ def read_plan(path: Path) -> Plan:
     networks = tuple(
         Network(**{**each, "ranges": tuple(each.get("ranges", ()))}) for each in content["network"]
     )
-    return Plan(schemes=tuple(content["schemes"]), networks=networks)
+    layers = tuple(Layer(**each) for each in content["layer"])
+    return Plan(schemes=tuple(content["schemes"]), networks=networks, layers=layers)
 
 
 def write_points(path: Path, points: Iterable[Outcome]) -> None:
@@ -128,7 +152,7 @@ def _outcome(row: dict[str, str]) -> Outcome:
         power_of_two=row["power_of_two"] == "True",
         samples=int(row["samples"]),
         right_top1_percent=number("right_top1_percent"),
-        same_top1_percent=float(row["same_top1_percent"]),
+        same_top1_percent=number("same_top1_percent"),
         sqnr_db=number("sqnr_db"),
         time_ms=number("time_ms"),
     )
