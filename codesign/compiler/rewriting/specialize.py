@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Final, final
 
 from codesign.compiler.analysis.annotate import with_parameter_types, without_unreached
@@ -23,13 +24,21 @@ from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.relay.expr import Call, Constructor, Expr, Function, GlobalVar, Var
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.rename import Names, fresh_copy
-from codesign.ir.relay.type_algebra import free_type_variables, match_types, substitute_type
+from codesign.ir.relay.type_algebra import (
+    free_type_variables,
+    match_types,
+    substitute_type,
+    type_leaves,
+)
 from codesign.ir.relay.types import FuncType, TupleType, Type
 from codesign.ir.relay.types import TypeVar as TypeParameter
 from codesign.ir.relay.visit import rewrite_pairs
 
 _MOST_COPIES: Final = 200
 """Copies after which a function is taken to call itself at ever other types."""
+
+_MOST_LEAVES: Final = 1000
+"""Likewise, leaves of a chosen type: a pair of what it was doubles them in each call."""
 
 
 def specialized(module: Module) -> Module:
@@ -133,11 +142,15 @@ class _Work:
         values = tuple(told.get(each, TupleType(())) for each in signature.type_params)
         key = callee.name, values
         if key not in self._copies:
-            if len(self._copies) >= _MOST_COPIES:
+            if len(self._copies) >= _MOST_COPIES or any(map(_is_huge, values)):
                 what = f"@{callee.name} calls itself at ever other types"
                 raise CodesignError(Problem(what=what, span=callee.span))
             self._copies[key] = self._names.fresh(callee.name)
         return replace(callee, name=self._copies[key])
+
+
+def _is_huge(type_: Type) -> bool:
+    return any(True for _ in islice(type_leaves(type_), _MOST_LEAVES, None))
 
 
 def _is_polymorphic(type_: Type) -> bool:

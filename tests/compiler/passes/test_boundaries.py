@@ -126,6 +126,33 @@ PROGRAMS: Mapping[str, str] = {
           (@second(%x, %y), @second(%y, %x))
         }
     """,
+    "a bias knows how many channels there are": """
+        def @main(%x: Tensor[(?,), float32], %b: Tensor[(3,), float32]) {
+          nn.bias_add(%x, %b, axis=0)
+        }
+    """,
+    "only an annotation names a type parameter": """
+        def @main(%x: Tensor[(3,), float32]) {
+          let %pair = fn[T](%p: T) {
+            let %walk = fn (%y: Tensor[(3,), float32]) { let %none: Option[T] = None; exp(%y) };
+            (%p, %walk(%x), %walk)
+          };
+          let %made = %pair(%x);
+          (%made.0, %made.1)
+        }
+    """,
+    "the clause that is not taken tells a type": """
+        def @main(%x: Tensor[(3,), float32]) {
+          let %f = fn (%p) {
+            let %chosen = match (match? (None) { None => { zero } }) {
+              zero => { (%x, %p) },
+              _ => { (exp(%p), %x) },
+            };
+            exp(%chosen.0)
+          };
+          %f(%x)
+        }
+    """,
 }
 """Programs in which other lengths are known of a place than of the value that stands there."""
 
