@@ -51,7 +51,9 @@ def assign(
     units: dict[Expr, str] = {}
     reasons: dict[Expr, str] = {call: _reason(call) for call in calls}
     joined: set[Expr] = set()
-    found = match_composites(calls, use_counts(*results), residuals=takes_residuals(config))
+    found = match_composites(
+        calls, use_counts(*results), residuals=takes_residuals(config), tables=config.has_lut
+    )
     for composite in found:
         reason = why_not(composite, types, config)
         if reason is None and operator_name(composite.main) == "reshape":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,22 @@ def test_without_multiplier_depthwise_runs_on_the_array() -> None:
     for has_multiplier, unit in ((True, "vector"), (False, "gemm")):
         config = AccelConfig(has_multiplier=has_multiplier)
         assert set(assign((body,), types, config).units.values()) == {unit}
+
+
+def test_without_tables_only_the_table_stays_on_the_host() -> None:
+    maker = Maker(np.random.default_rng(1))
+    x = maker.var((1, 8, 5, 5))
+    body = maker.conv(maker.lookup(maker.conv(x, (8, 8, 1, 1))), (8, 8, 1, 1))
+    data = {x: maker.data((1, 8, 5, 5))}
+    without = replace(CONFIGS["tiny"], has_lut=False)
+    units = assign((body,), infer_expression(body), without).units
+    assert {call.callee.name: unit for call, unit in units.items()} == {
+        "qnn.conv2d": "gemm",
+        "qnn.requantize": "gemm",
+        "qnn.lookup": "host",
+    }
+    (got,) = run_parts((body,), data, without)
+    np.testing.assert_array_equal(got, meaning((body,), data)[0])
 
 
 def test_sums_that_have_two_readers_stay_on_the_host() -> None:

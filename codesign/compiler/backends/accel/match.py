@@ -113,11 +113,12 @@ def parts_read(composite: Composite, data: Expr) -> tuple[Expr, ...]:
 
 
 def match_composites(
-    calls: Sequence[Call], uses: Uses, *, residuals: bool
+    calls: Sequence[Call], uses: Uses, *, residuals: bool, tables: bool
 ) -> tuple[Composite, ...]:
     """Return disjoint composites over calls in topological order, in the order of their roots.
 
-    With `residuals`, a convolution takes the sum with another tensor along.
+    With `residuals`, a convolution takes the sum with another tensor along; with `tables`, layers
+    take the table on their result along.
     """
     taken: set[Call] = set()
     found: list[tuple[int, Composite]] = []
@@ -126,6 +127,8 @@ def match_composites(
     gathered = _gathered(calls, uses)
     for call in calls:
         composite = _composite(call, uses, users, residuals=residuals)
+        if composite is not None and not tables:
+            composite = replace(composite, lookup=None)
         if composite is not None and (call in gathered or call.args[0] in gathered):
             composite = replace(composite, gathers=True)
         if composite is None or any(each in taken for each in composite.calls):

@@ -40,7 +40,9 @@ def compile_accel(
     """
     results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
     calls = tuple(node for node in post_order(*results) if isinstance(node, Call))
-    composites = match_composites(calls, use_counts(*results), residuals=takes_residuals(config))
+    composites = match_composites(
+        calls, use_counts(*results), residuals=takes_residuals(config), tables=config.has_lut
+    )
     _refuse_obstacles(calls, composites, types, config)
     plan = Plan(config, types, joins=_joins(composites, types, config))
     layers = [
