@@ -1,7 +1,7 @@
 """What it saves to fuse sums and tables into the layer before.
 
 Three ways to run the same network: sums with residuals and tables in the epilogue of the layer
-before (fused), as layers of their own (apart), the sums on the host. Of the host, its processor
+before (fused), as layers of their own (apart), on the host. Of the host, its processor
 time on the machine that measured counts, and no copies: it is the least that it costs.
 """
 
