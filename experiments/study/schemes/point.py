@@ -87,7 +87,7 @@ class Plan:
     @property
     def names(self) -> list[str]:
         """Names of all networks and layers, in order."""
-        return [each.name for each in (*self.networks, *self.layers)]
+        return [*(each.name for each in self.networks), *(each.name for each in self.layers)]
 
     def settings(self, network: Network) -> Iterator[Setting]:
         """Return a network's settings: each scheme, then each way of choosing ranges."""
