@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from experiments.study.question import Answers, Question
 from experiments.sweep.row import Row
 
-NETWORKS: Final = ("digits", "resnet18", "lstm-cell", "tree-cell")
+NETWORKS: Final = ("digits", "resnet18", "mobilenet", "lstm-cell", "tree-cell")
 TARGETS: Final = ("accel", "cpu", "gpu")
 CPU_W: Final = 280 / 64
 GPU_W: Final = 700.0
