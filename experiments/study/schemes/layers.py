@@ -22,7 +22,7 @@ from experiments.road.devices import Say
 from experiments.study.schemes.point import FP32, Layer, Outcome
 from host_runtime.session import Session
 
-ROUNDS: Final = 60
+ROUNDS: Final = 100
 _ALIKE: Final = 3
 
 

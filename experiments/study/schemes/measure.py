@@ -20,7 +20,7 @@ from experiments.road.subject import Subject, subject
 from experiments.study.schemes.point import FP32, Network, Outcome, Plan, Setting
 from host_runtime.session import Session
 
-ROUNDS: Final = 20
+ROUNDS: Final = 100
 """Each scheme runs so many times, all in turns; the least time counts."""
 
 
