@@ -243,7 +243,10 @@ def _loaded() -> _Loaded:
         .add_object_img(code)
         .add_current_process()
         .export_symbol("call")
-        .link(llvm.create_lljit_compiler(target.create_target_machine(jit=True)), "array_call")
+        .link(
+            llvm.create_lljit_compiler(target.create_target_machine(jit=True), use_jit_link=True),
+            "array_call",
+        )
     )
     method = _MethodDef(b"call", library["call"], _METH_FASTCALL, b"")
     new = ctypes.pythonapi.PyCFunction_NewEx

@@ -171,7 +171,7 @@ def load_objects(
             help="compile the network on this machine, or with fewer features",
         )
     machine = target.create_target_machine(cpu=cpu, features=features, jit=True)
-    compiler = llvm.create_lljit_compiler(machine)
+    compiler = llvm.create_lljit_compiler(machine, use_jit_link=True)
     builder = llvm.JITLibraryBuilder()
     for code in objects:
         builder = builder.add_object_img(code)

@@ -1,7 +1,7 @@
 """Functions that a backend may compute roughly: fast_exp fast_tanh nn.fast_softmax.
 
 Their references are the functions themselves. A backend may be beside by 1e-5 of the true value in
-float32 and float16, and hold the argument of exp at the end beyond -87 to 88.
+float32 and float16, give exp(-87) for what is less, and infinity for exp of more than 88.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ becomes
     nn.fast_softmax(fast_tanh(fast_exp(%x)))
 in float32 and float16.
 
-Law: a value is beside by 1e-5 of the true one; exp is held beyond -87 to 88. It stands in no level.
+Law: a value is beside by 1e-5 of the true one; exp is exp(-87) below -87,
+and infinity above 88. It stands in no level.
 """
 
 from __future__ import annotations

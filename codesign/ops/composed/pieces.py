@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -11,12 +10,11 @@ from numpy.typing import ArrayLike
 
 from codesign.diagnostics import CodesignError
 from codesign.dtypes import DType
-from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef, Project, Tuple
-from codesign.ir.relay.type_algebra import type_leaves
-from codesign.ir.relay.types import UNKNOWN, Dim, TensorType, TupleType, Type, type_text
+from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef, Tuple
+from codesign.ir.relay.types import UNKNOWN, Dim, TensorType, Type, type_text
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.counting import ShapeOfAttrs
-from codesign.ops.gradients.expressions import cast, op, reshape, tensor
+from codesign.ops.gradients.expressions import op, reshape, tensor
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.operator import (
     Expansion,
@@ -43,10 +41,7 @@ def composed(
     work: Work = no_work,
     refuses: bool = False,
 ) -> Operator:
-    """Return the record of a composed operator; it stays on the host until it is expanded.
-
-    Of float16 it is computed in float32 and rounded at the end.
-    """
+    """Return the record of a composed operator; it stays on the host until it is expanded."""
     return Operator(
         name=name,
         attrs=attrs,
@@ -55,48 +50,9 @@ def composed(
         fusion=Fusion.OPAQUE,
         accel=NotOnAccelerator(HOST_FLOAT),
         work=work,
-        expansion=lambda call, types: _in_single(call, types, relation, expansion),
+        expansion=expansion,
         refuses=refuses,
     )
-
-
-def _in_single(
-    call: Call, types: tuple[Type, ...], relation: Relation, expansion: Expansion
-) -> Expr:
-    """Expand with operands of float16 widened: what lies between may be too great for them."""
-    result = relation(call, types)
-    is_half = isinstance(result, TensorType) and result.dtype is DType.FLOAT16
-    if not is_half or not any(map(_has_half, types)):
-        return expansion(call, types)
-    wide = tuple(map(_wide_type, types))
-    args = tuple(map(_wide_value, call.args, types))
-    return cast(expansion(replace(call, args=args), wide), DType.FLOAT16)
-
-
-def _has_half(type_: Type) -> bool:
-    leaves = type_leaves(type_)
-    return any(isinstance(each, TensorType) and each.dtype is DType.FLOAT16 for each in leaves)
-
-
-def _wide_type(type_: Type) -> Type:
-    match type_:
-        case TensorType(dtype=DType.FLOAT16):
-            return replace(type_, dtype=DType.FLOAT32)
-        case TupleType(fields):
-            return TupleType(tuple(map(_wide_type, fields)))
-        case _:
-            return type_
-
-
-def _wide_value(value: Expr, type_: Type) -> Expr:
-    match type_:
-        case TensorType(dtype=DType.FLOAT16):
-            return cast(value, DType.FLOAT32)
-        case TupleType(fields) if _has_half(type_):
-            own = (_wide_value(Project(value, at), each) for at, each in enumerate(fields))
-            return Tuple(tuple(own))
-        case _:
-            return value
 
 
 def attrs_of(call: Call, kind: type[AttrsT]) -> AttrsT:

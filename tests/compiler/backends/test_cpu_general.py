@@ -296,3 +296,16 @@ def test_concatenate_equals_numpy(axis: int) -> None:
     arrays = [_random(shape, 1) for shape in shapes[axis]]
     found = run_tuple("concatenate", *arrays, attrs=AxisAttrs(axis=axis))
     _agree(found, np.concatenate(arrays, axis=axis))
+
+
+INTEGERS = [np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("name", ["negative", "abs", "sign", "copy", "bitwise_not", "nn.relu"])
+def test_operators_of_one_integer_wrap_as_numpy_does(name: str, dtype: np.dtype) -> None:
+    limits = np.iinfo(dtype)
+    x = np.array([limits.min, limits.max, 0, 1, 7, limits.max // 2 + 1, limits.max - 6], dtype)
+    found = run_operator(name, x)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, reference(name, x))

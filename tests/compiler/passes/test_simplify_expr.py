@@ -314,3 +314,9 @@ def test_a_call_that_writes_is_simplified_around() -> None:
 def test_a_chain_of_thousands_is_simplified_in_one_run() -> None:
     module = _module("%i" + " + 1" * 1500)
     assert is_equal_module(_simplified(module), _module("%i + 1500"))
+
+
+def test_the_size_of_an_unsigned_number_is_the_number() -> None:
+    text = "def @main(%x: Tensor[(3,), uint8]) { abs(negative(%x)) }"
+    module = parse_module(f'#[version = "0.0.5"]\n{text}')
+    assert is_equal_module(_simplified(module), module)

@@ -218,7 +218,7 @@ class Arithmetic:
                 return self.text.op(f"fneg {kind} {value}")
             return self.text.op(f"sub {kind} {self.literal(0, dtype)}, {value}")
         if not dtype.is_float:
-            if function is Fn.ABS:
+            if function is Fn.ABS and dtype.minimum < 0:
                 negative = self.text.op(f"sub {kind} {self.literal(0, dtype)}, {value}")
                 return self.binary(Fn.MAXIMUM, value, negative, dtype)
             return value

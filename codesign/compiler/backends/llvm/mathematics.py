@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Final, final
 
 from codesign.compiler.backends.llvm.text import FunctionText
@@ -59,11 +60,12 @@ class Mathematics:
         return self._multiply(self._multiply(p, self._power_of_two(half)), self._power_of_two(rest))
 
     def fast_exp(self, x: str) -> str:
-        """exp(x) to 4e-6, relative; held at the ends of -87 to 88, NaN stays NaN."""
+        """exp(x) to 4e-6, relative; held at exp(-87), infinity above 88, NaN stays NaN."""
         text = self.text
         low, high = self._number(-87.0), self._number(88.0)
+        is_great = self._compare("ogt", x, high)
         x = self._select(self._compare("olt", x, low), low, x)
-        x = self._select(self._compare("ogt", x, high), high, x)
+        x = self._select(is_great, high, x)
         n = self._intrinsic("roundeven", self._multiply(x, self._number(1.44269504088896341)))
         r = self._fma(n, self._number(-0.69314718056), x)
         p = self._polynomial(
@@ -75,7 +77,8 @@ class Mathematics:
             0.9999992602562386,
         )
         power = text.op(f"freeze {self.integer} {self._to_integer(n)}")
-        return self._multiply(p, self._power_of_two(power))
+        value = self._multiply(p, self._power_of_two(power))
+        return self._select(is_great, self._number(inf), value)
 
     def fast_tanh(self, x: str) -> str:
         """tanh(x) to 4e-7: a quotient of polynomials, without exp; NaN stays NaN."""

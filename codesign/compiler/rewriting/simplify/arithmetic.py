@@ -54,6 +54,15 @@ def _floats(make: Make) -> Make:
     return lambda found: make(found) if found.facts.is_float(found.root) else None
 
 
+def _with_sign(make: Make) -> Make:
+    def made(found: Found) -> Expr | None:
+        dtype = found.facts.dtype(found.root)
+        is_signed = dtype is not None and (dtype.is_float or dtype.minimum < 0)
+        return make(found) if is_signed else None
+
+    return made
+
+
 def _inexact(law: str, pattern: Operation, make: Make) -> tuple[Rule, Rule]:
     return (
         Rule(law, pattern, _integers(make)),
@@ -189,7 +198,7 @@ RULES: Final = (
     Rule("--x is x", op("negative", op("negative", X)), the("x")),
     Rule("x + -y is x - y", op("add", X, op("negative", Y)), _calls("subtract", "x", "y")),
     Rule("x - -y is x + y", op("subtract", X, op("negative", Y)), _calls("add", "x", "y")),
-    Rule("abs(-x) is abs(x)", op("abs", op("negative", X)), _calls("abs", "x")),
+    Rule("abs(-x) is abs(x)", op("abs", op("negative", X)), _with_sign(_calls("abs", "x"))),
     Rule("abs(abs(x)) is abs(x)", op("abs", op("abs", any_(), name="x")), the("x")),
     Rule("max(x, x) and min(x, x) are x", op("maximum minimum", X, X), the("x")),
     Rule("1 / sqrt(x) is rsqrt(x)", op("divide", _one(), op("sqrt", X)), _calls("rsqrt", "x")),
