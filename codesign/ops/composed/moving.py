@@ -22,12 +22,14 @@ from codesign.ops.composed.pieces import (
     composed,
     constant,
     known_shape,
+    length_of,
     piece,
     take,
 )
 from codesign.ops.gradients.expressions import (
     number,
     op,
+    reshape,
     tensor,
     where,
 )
@@ -193,16 +195,17 @@ def _slice_like(data: Array, like: Array, attrs: SliceLikeAttrs) -> Array:
 
 
 def _expand_slice_like(call: Call, types: tuple[Type, ...]) -> Expr:
-    data = call.args[0]
+    data, like = call.args
     shape = tensor(types[1]).shape
     rank = len(tensor(types[0]).shape)
     axes = [axis % rank for axis in attrs_of(call, SliceLikeAttrs).axes] or list(range(rank))
-    known = [shape[axis] for axis in axes]
-    ends = tuple(each for each in known if each is not UNKNOWN)
-    if len(ends) < len(known):
-        known_shape(call, types[1])
-    whole = StridedSliceAttrs(begin=(0,) * len(axes), end=ends, axes=tuple(axes))
-    return op("strided_slice", data, attrs=whole) if axes else data
+    for axis in axes:
+        end = shape[axis]
+        if isinstance(end, int):
+            data = piece(data, axis, 0, end)
+        else:
+            data = take(data, op("dyn.arange", reshape(length_of(like, axis), ())), axis)
+    return data
 
 
 def _set_relation(call: Call, types: tuple[Type, ...]) -> Type:

@@ -123,7 +123,8 @@ def @main(%x: Tensor[(?, 2, ?, ?), float32], %y: Tensor[(?, ?), bool]) {
   (nn.batch_flatten(%x), argmin(%x, axis=2), all(%y, axis=[1]), any(%y), ndarray_size(%x),
    nn.space_to_batch_nd(%x, block_shape=[1], paddings=[[0, 0]]),
    nn.depth_to_space(transpose(%x, axes=[0, 2, 1, 3]), block_size=1),
-   variance(%x, 0f, axis=[2, 3], unbiased=True))
+   variance(%x, 0f, axis=[2, 3], unbiased=True),
+   slice_like(nn.pad(%x, pad_width=[[0, 0], [0, 1], [2, 0], [1, 0]]), %x, axes=[1, 3]))
 }
 """
 
