@@ -32,7 +32,8 @@ DEFAULT_PRESET: Final = "tiny"
 ROUTABLE: Final = 0.75
 """Share of a part's block RAM up to which nextpnr places and routes a board in minutes.
 
-With 81 % of an LFE5U-85F's the wires of the same board were three times as long as with 51 %.
+On an LFE5U-85F a board with 51 % was placed in minutes; one with 91 % was not routed in half an
+hour.
 """
 
 LEAST_DIVISOR: Final = 4
