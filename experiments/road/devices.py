@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from codesign.accel.config import AccelConfig
 from codesign.accel.program import Program
-from codesign.diagnostics import CodesignError
 from codesign.sim.simulator import Outcome, Progress, Simulator
 from hardware.verilate import build_simulator
 from host_runtime.device import open_device
@@ -32,31 +30,15 @@ def simulator_cache() -> Path:
     return Path(platformdirs.user_cache_dir("codesign")) / "simulators"
 
 
-def simulator_library(config: AccelConfig, say: Say, *, trained: bool = False) -> Path:
+def simulator_library(config: AccelConfig, say: Say) -> Path:
     """Return the Verilated simulator of a configuration, building it where it is not cached.
-
-    `trained` is for long runs: the compiler learns its branches from the digits network, which
-    takes half a minute more and makes a simulator that is a tenth faster.
 
     Raises
     ------
     CodesignError
-        A tool of the build is missing or fails, or the network does not run.
+        A tool of the build is missing or fails.
     """
-
-    def train(library: Path) -> None:
-        say("running the digits network, from which the compiler learns")
-        command = [sys.executable, "-m", "experiments.road.train_simulator", str(library)]
-        done = subprocess.run(
-            command, input=config.to_toml(), capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise CodesignError.of(
-                "the simulator that the compiler learns from does not run",
-                found=done.stderr.strip()[-500:],
-            )
-
-    return build_simulator(config, simulator_cache(), say, train=train if trained else None)
+    return build_simulator(config, simulator_cache(), say)
 
 
 def device(name: str, config: AccelConfig, say: Say) -> Simulator:

@@ -35,7 +35,7 @@ BUSY: Final = Convolutions(side=10, rounds=3500)
 BUSY_LEAST: Final = 0.9
 """Share of the cycles in which gemm must be busy for the program to count."""
 
-TURNS: Final = 5
+TURNS: Final = 9
 RANDOM_PROGRAMS: Final = 15
 LOCKSTEP_LAYERS: Final = (
     Convolutions(side=5, rounds=4),
@@ -46,7 +46,7 @@ SEED: Final = 5
 
 
 def accel_rtl_speed() -> Measurement:
-    """Return the speed of the RTL simulation at `base` with all units busy: the best of 5 turns.
+    """Return the speed of the RTL simulation at `base` with all units busy: the best of 9 turns.
 
     What is timed is the simulation of cycles, without encoding the program before it: from the
     first report of progress to the last.
@@ -57,7 +57,7 @@ def accel_rtl_speed() -> Measurement:
         The two arms of the RTL differ on a program, or the program does not keep gemm busy.
     """
     config = preset("base")
-    library = simulator_library(config, CONSOLE.print, trained=True)
+    library = simulator_library(config, CONSOLE.print)
     _prove_arms_equal(config)
     program, dram, bases = convolutions(config, BUSY)
     best = 0.0
@@ -118,7 +118,7 @@ class _Both:
 
     def __init__(self, config: AccelConfig) -> None:
         self._config = config
-        self._rtl = RtlSimulator(config, simulator_library(config, CONSOLE.print, trained=True))
+        self._rtl = RtlSimulator(config, simulator_library(config, CONSOLE.print))
         self._cycle = CycleSimulator(config)
         warm, _, bases = convolutions(config, Convolutions(side=2))
         self._cycle.run(warm, bases)  # compiles the simulator

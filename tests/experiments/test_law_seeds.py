@@ -24,6 +24,9 @@ BROKEN = (
     (1985, "fold-constant"),
     (2278, "canonicalize-ops"),
     (2385, "lambda-lift"),
+    (3144, "eliminate-dead-code"),
+    (3792, "lambda-lift"),
+    (3845, "eliminate-dead-code"),
 )
 
 

@@ -70,18 +70,13 @@ def keeping_types(module: Module, transform: Callable[[Module], Module]) -> Modu
     Where what it takes away told the type of what is left, it is given a module that says all
     types: after `let %l = Nil; let %m = Cons(1, %l); %l` without %m the list is one of anything.
     """
-    made = transform(module)
-    if made is module or _is_well_typed(made):
-        return made
-    return transform(_with_all_types(module))
-
-
-def _is_well_typed(module: Module) -> bool:
     try:
-        infer_types(module)
+        made = transform(module)  # may itself ask for types between its steps
+        if made is not module:
+            infer_types(made)
     except CodesignError:
-        return False
-    return True
+        return transform(_with_all_types(module))
+    return made
 
 
 def _with_all_types(module: Module) -> Module:

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
+from codesign.compiler.analysis.annotate import keeping_types
 from codesign.compiler.analysis.boundaries import boundary_variables
 from codesign.compiler.analysis.evaluation import is_primitive
 from codesign.compiler.analysis.infer_types import infer_types
@@ -48,14 +49,18 @@ class LambdaLift:
 
     def run(self, module: Module, context: PassContext) -> Module:
         """Return the module with its local functions lifted."""
-        if not any(map(_has_local, module.functions.values())):
-            return module
-        lifting = _Lifting(module)
-        changed = {
-            name: lifting.lifted(name, function) if _has_local(function) else function
-            for name, function in module.functions.items()
-        }
-        return module.with_functions({**changed, **lifting.made})
+        return keeping_types(module, _without_locals)
+
+
+def _without_locals(module: Module) -> Module:
+    if not any(map(_has_local, module.functions.values())):
+        return module
+    lifting = _Lifting(module)
+    changed = {
+        name: lifting.lifted(name, function) if _has_local(function) else function
+        for name, function in module.functions.items()
+    }
+    return module.with_functions({**changed, **lifting.made})
 
 
 def _has_local(function: Function) -> bool:
