@@ -33,6 +33,7 @@ from codesign.ir.relay.expr import Function as RelayFunction
 from codesign.ir.relay.types import TensorType, Type
 from codesign.ir.relay.visit import post_order, use_counts
 from codesign.ops.clip import ClipAttrs
+from codesign.ops.image.resize2d import ResizeAttrs
 from codesign.ops.nn.bias_add import BiasAddAttrs
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
@@ -150,7 +151,7 @@ class _Planner:
                 return self._pair(call, name)
             case "nn.avg_pool2d" | "nn.global_avg_pool2d":
                 return self._average(call, name)
-            case "nn.global_max_pool2d" | "concatenate" | "nn.pad" | "take":
+            case "nn.global_max_pool2d" | "concatenate" | "nn.pad" | "take" | "image.resize2d":
                 return self._move(call, name)
             case _ if name in _MOVES:
                 return self._move(call, name)
@@ -253,6 +254,8 @@ class _Planner:
         match call.attrs:
             case PadAttrs(mode="constant", value=value) if value != 0:
                 return Floating("it pads with another number than 0")
+            case ResizeAttrs(method="linear"):
+                return Floating("what is between two elements has no code of its own")
             case _:
                 pass
         return Same(data, call)

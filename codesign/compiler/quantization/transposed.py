@@ -73,7 +73,7 @@ def split_transposed(module: Module) -> Module:
             made, step = parts[before]
             follow = tuple(replace(rebuilt, args=(each, *rebuilt.args[1:])) for each in made)
             parts[original] = follow, step
-            return _interleaved(follow, type_.static_shape, step)
+            return interleaved(follow, type_.static_shape, step)
         source = types.get(before)
         if not isinstance(original.attrs, Conv2DTransposeAttrs):
             return rebuilt
@@ -81,7 +81,7 @@ def split_transposed(module: Module) -> Module:
         if split is None:
             return rebuilt
         parts[original] = split, original.attrs.strides
-        return _interleaved(split, type_.static_shape, original.attrs.strides)
+        return interleaved(split, type_.static_shape, original.attrs.strides)
 
     return module.with_main(replace(main, body=rewrite_pairs(main.body, rule)))
 
@@ -147,7 +147,8 @@ def _remainders(
     return tuple(found)
 
 
-def _interleaved(parts: tuple[Expr, ...], shape: tuple[int, ...], step: tuple[int, int]) -> Expr:
+def interleaved(parts: tuple[Expr, ...], shape: tuple[int, ...], step: tuple[int, int]) -> Expr:
+    """Return the [n, c, h, w] in which every `step`-th row and column is a part's, rows first."""
     if len(parts) == 1:
         return parts[0]
     n, c, h, w = shape
