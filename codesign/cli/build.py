@@ -6,6 +6,7 @@ from codesign.accel.config import AccelConfig
 from codesign.cli.options import TargetName
 from codesign.ir.executable.executable import Executable
 from experiments.road.build import (
+    GpuChoice,
     compile_accel,
     compile_fp32,
     compile_gpu,
@@ -17,9 +18,9 @@ from experiments.road.subject import Subject
 
 
 def executable_for(
-    subject: Subject, target: TargetName, config: AccelConfig, say: Say
+    subject: Subject, target: TargetName, config: AccelConfig, gpu: GpuChoice, say: Say
 ) -> Executable:
-    """Return a network compiled for a target; `config` counts for the accelerator only.
+    """Return a network compiled for a target; `config` is the accelerator's, `gpu` the GPU's.
 
     Raises
     ------
@@ -32,6 +33,6 @@ def executable_for(
         case TargetName.INT8:
             return compile_int8(subject, quantize_subject(subject, say), say)
         case TargetName.GPU:
-            return compile_gpu(subject, say)
+            return compile_gpu(subject, gpu, say)
         case TargetName.ACCEL:
             return compile_accel(subject, quantize_subject(subject, say), config, say)

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from codesign.cli.build import executable_for
 from codesign.cli.console import output, progress
+from codesign.cli.gpu import Architecture, OnHost, Precision, gpu_choice
 from codesign.cli.options import (
     ConfigFile,
     Json,
@@ -39,6 +40,9 @@ def compile_command(
     preset: PresetName = None,
     config: ConfigFile = None,
     shape: Shapes = None,
+    gpu: Architecture = None,
+    precision: Precision = None,
+    on_host: OnHost = None,
     scheme: SchemeName = Scheme.INT8_SUMS32,
     ranges: Ranges = None,
     power_of_two: PowerOfTwo = False,
@@ -51,6 +55,7 @@ def compile_command(
     Example: codesign compile digits --target accel --preset edge --out build/digits.codesign
     """
     chosen = configuration(preset, config).check()
+    on_gpu = gpu_choice(target, architecture=gpu, precision=precision, on_host=on_host)
     judged = subject(model, samples=1, shapes=shapes(shape))
     asked = quantization(
         judged.quantization,
@@ -60,7 +65,7 @@ def compile_command(
         per_tensor=per_tensor,
     )
     judged = replace(judged, quantization=asked)
-    executable = executable_for(judged, target, chosen, progress().print)
+    executable = executable_for(judged, target, chosen, on_gpu, progress().print)
     out.parent.mkdir(parents=True, exist_ok=True)
     save(executable, out)
     if as_json:

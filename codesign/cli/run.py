@@ -13,6 +13,7 @@ import typer
 from codesign.accel.config import AccelConfig
 from codesign.cli.build import executable_for
 from codesign.cli.console import output, progress
+from codesign.cli.gpu import Architecture, OnHost, Precision, gpu_choice
 from codesign.cli.inputs import read_inputs
 from codesign.cli.modules import ModuleArgument, is_relay_text
 from codesign.cli.options import (
@@ -49,6 +50,9 @@ def run(
     inputs: InputsFile = None,
     seed: Seed = 0,
     shape: Shapes = None,
+    gpu: Architecture = None,
+    precision: Precision = None,
+    on_host: OnHost = None,
     out: Out = None,
     as_json: Json = False,
 ) -> int:
@@ -58,6 +62,7 @@ def run(
     Example: codesign run model.relay --inputs inputs.npz
     """
     chosen = configuration(preset, config).check()
+    on_gpu = gpu_choice(target, architecture=gpu, precision=precision, on_host=on_host)
     if is_relay_text(model):
         return run_relay(
             model,
@@ -71,7 +76,7 @@ def run(
         )
     judged = subject(model, samples=1, seed=seed, shapes=shapes(shape))
     fed = judged.evaluation[0] if inputs is None else read_inputs(inputs, judged.model.inputs)
-    executable = executable_for(judged, target, chosen, progress().print)
+    executable = executable_for(judged, target, chosen, on_gpu, progress().print)
     # Before the simulator is built, which takes a while: wrong inputs are told at once.
     checked_inputs(executable.inputs, fed)
     simulator = device(sim.value, chosen, progress().print) if target is TargetName.ACCEL else None

@@ -52,10 +52,27 @@ def compile_fp32(subject: Subject, say: Say) -> Executable:
     return driver.compile(subject.model, target="cpu", outputs=_outputs(subject))
 
 
-def compile_gpu(subject: Subject, say: Say) -> Executable:
+@final
+@dataclass(frozen=True, kw_only=True)
+class GpuChoice:
+    """What code for a GPU is made for; the fields are those of `driver.compile`."""
+
+    architecture: str = "sm_80"
+    precision: str = "float32"
+    on_host: tuple[str, ...] = ()
+
+
+def compile_gpu(subject: Subject, choice: GpuChoice, say: Say) -> Executable:
     """Compile a network as it was imported, for a GPU."""
-    say("compiling fp32 for a GPU")
-    return driver.compile(subject.model, target="gpu", outputs=_outputs(subject))
+    say(f"compiling {choice.precision} for a GPU of {choice.architecture}")
+    return driver.compile(
+        subject.model,
+        target="gpu",
+        outputs=_outputs(subject),
+        architecture=choice.architecture,
+        precision=choice.precision,
+        on_host=choice.on_host,
+    )
 
 
 def quantize_subject(subject: Subject, say: Say) -> Quantized:
