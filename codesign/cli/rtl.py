@@ -49,7 +49,7 @@ def rtl(
         reset = Reset.HIGH if active_high_reset else Reset.LOW
         generate(chosen, Path(temporary), reset=reset)
         if simulator:
-            library = simulator_library(chosen, progress().print, trained=True)
+            library = simulator_library(chosen, progress().print)
             shutil.copy2(library, temporary)
         written = _move(Path(temporary), folder)
     if as_json:

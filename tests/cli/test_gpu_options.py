@@ -35,11 +35,11 @@ def test_an_operator_is_left_to_the_host(tmp_path: Path, capsys) -> None:
 def test_architecture_and_precision_reach_the_code(tmp_path: Path, capsys) -> None:
     plain, chosen = tmp_path / "plain.codesign", tmp_path / "chosen.codesign"
     _units(plain, capsys)
-    _units(chosen, capsys, "--gpu", "sm_90", "--precision", "tf32")
+    _units(chosen, capsys, "--gpu", "sm_90", "--precision", "bf16")
     assert b".target sm_80" in _content(plain)
     assert b".target sm_90" in _content(chosen)
-    assert b"tf32" in _content(chosen)
-    assert b"tf32" not in _content(plain)
+    assert b"bf16" in _content(chosen)
+    assert b"bf16" not in _content(plain)
 
 
 @pytest.mark.parametrize(
