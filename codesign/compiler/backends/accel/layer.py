@@ -135,6 +135,11 @@ class GemmLayer:
     more: tuple[TileTensor, ...] = ()
 
     @property
+    def is_grouped(self) -> bool:
+        """Whether tiles of the output read different tiles of the input: each is a load's own."""
+        return len(set(self.first_input)) > 1
+
+    @property
     def is_diagonal(self) -> bool:
         """Whether tile o of the output reads tile o of the input alone, as depthwise layers do."""
         outputs, inputs = self.weights.shape[:2]

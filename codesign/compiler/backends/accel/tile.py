@@ -109,13 +109,14 @@ def candidates(layer: Layer, config: AccelConfig, count: int) -> tuple[Candidate
 
 
 def is_legal(layer: Layer, tiling: Tiling, config: AccelConfig) -> bool:
-    """Whether a tiling of such a layer fits the memories of a configuration."""
+    """Whether a tiling is one of such a layer, and fits the memories of a configuration."""
     match layer, tiling:
         case GemmLayer(), GemmTiling(oc=oc, oh=oh, ow=ow, ic=ic):
             rows, columns = layer.window.extent((oh, ow))
             extra = layer.residual is not None
             return (
-                oc * ic * math.prod(layer.window.kernel) <= config.wgt_depth
+                (oc == 1 or not layer.is_grouped)
+                and oc * ic * math.prod(layer.window.kernel) <= config.wgt_depth
                 and (oc if layer.is_diagonal else ic) * rows * columns <= config.inp_depth
                 and oc * oh * ow <= min(config.acc_bank_depth, config.out_depth)
                 and oc + extra <= config.param_depth
@@ -148,7 +149,6 @@ def _gemm_candidates(layer: GemmLayer, config: AccelConfig, count: int) -> tuple
     ic_all = layer.weights.shape[1]
     taps = math.prod(layer.window.kernel)
     acc = min(config.acc_bank_depth, config.out_depth)
-    alone = len(set(layer.first_input)) > 1
     passes, params = config.vector_passes, config.param_depth
     if layer.residual is not None:
         acc = min(acc, config.vec_depth)
@@ -156,7 +156,7 @@ def _gemm_candidates(layer: GemmLayer, config: AccelConfig, count: int) -> tuple
     oc, oh, ow, ic = (
         axis.ravel().astype(np.int64)
         for axis in np.meshgrid(
-            [1] if alone else splits(oc_all, min(acc, params, config.wgt_depth // taps)),
+            [1] if layer.is_grouped else splits(oc_all, min(acc, params, config.wgt_depth // taps)),
             splits(oh_all, acc),
             splits(ow_all, acc),
             splits(ic_all, min(config.inp_depth, config.wgt_depth // taps)),
