@@ -41,8 +41,8 @@ from experiments.rows.measurement import CONSOLE, Measurement
 SIZES: Final = (500, 1000, 2000)
 """Operators of the programs that are compiled, each twice the one before."""
 
-ROUNDS: Final = 3
-"""Times that each program is compiled; the least time counts."""
+ROUNDS: Final = 5
+"""Times that each program is compiled, all sizes in turn; the least time of each counts."""
 
 _SCALAR: Final = TensorType((), DType.FLOAT32)
 
@@ -124,7 +124,9 @@ def relay_linear(sizes: tuple[int, ...] = SIZES, rounds: int = ROUNDS) -> Measur
     """Return the worst growth of compile time, in CPU seconds, per doubling."""
     worst = 0.0
     for name, make in FAMILIES.items():
-        times = [_compile_time_s(make(size), rounds) for size in sizes]
+        modules = [make(size) for size in sizes]
+        rounds_of = [[_compile_time_s(module) for module in modules] for _ in range(rounds)]
+        times = [min(of_size) for of_size in zip(*rounds_of, strict=True)]
         growths = [long / short for short, long in pairwise(times)]
         shown = ", ".join(f"{each:.3f} s" for each in times)
         CONSOLE.print(
@@ -134,10 +136,7 @@ def relay_linear(sizes: tuple[int, ...] = SIZES, rounds: int = ROUNDS) -> Measur
     return Measurement(value=worst, unit="times the time per doubling", digits=2)
 
 
-def _compile_time_s(module: Module, rounds: int) -> float:
-    times = []
-    for _ in range(rounds):
-        start = time.process_time()
-        compile_module(module, target="cpu", level=len(LEVELS) - 1)
-        times.append(time.process_time() - start)
-    return min(times)
+def _compile_time_s(module: Module) -> float:
+    start = time.process_time()
+    compile_module(module, target="cpu", level=len(LEVELS) - 1)
+    return time.process_time() - start
