@@ -69,6 +69,7 @@ def run(
             target=target,
             sim=sim,
             config=chosen,
+            gpu=on_gpu,
             inputs=inputs,
             seed=seed,
             out=out,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from codesign.cli.options import SimulatorName, TargetName
 from codesign.compiler.driver import compile as compile_module
 from codesign.diagnostics import CodesignError
 from codesign.ir.executable.values import DataValue
+from experiments.road.build import GpuChoice
 from experiments.road.devices import CycleProgress, device
 from host_runtime.profile import Profile
 from host_runtime.session import Session, checked_inputs
@@ -34,6 +36,7 @@ def run_relay(
     target: TargetName,
     sim: SimulatorName,
     config: AccelConfig,
+    gpu: GpuChoice,
     inputs: Path | None,
     seed: int,
     out: Path | None,
@@ -52,7 +55,7 @@ def run_relay(
             help="use --target cpu: operators of qnn in the text compute on integers",
         )
     module = relay_module(model)
-    executable = compile_module(module, target=target.value, config=config)
+    executable = compile_module(module, target=target.value, config=config, **asdict(gpu))
     fed = module_inputs(module, inputs, seed)
     checked_inputs(executable.inputs, fed)
     simulator = None

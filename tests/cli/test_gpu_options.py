@@ -59,3 +59,12 @@ def test_what_means_nothing_is_refused(
     assert main(["compile", "digits", "--out", str(out), *options]) == 1
     assert said in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_relay_text_takes_the_options_too(tmp_path: Path, capsys) -> None:
+    text = tmp_path / "m.relay"
+    text.write_text(
+        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { exp(%x) }\n', encoding="utf-8"
+    )
+    assert main(["run", str(text), "--target", "gpu", "--precision", "fp8"]) == 1
+    assert "no precision 'fp8'" in capsys.readouterr().err
