@@ -76,6 +76,7 @@ from codesign.ops.qnn import add as qnn_add
 from codesign.ops.qnn import conv2d as qnn_conv2d
 from codesign.ops.qnn import dense as qnn_dense
 from codesign.ops.qnn import lookup as qnn_lookup
+from codesign.ops.qnn import matmul as qnn_matmul
 from codesign.ops.qnn import multiply as qnn_multiply
 from codesign.ops.qnn import quantize as qnn_quantize
 from codesign.ops.qnn import requantize as qnn_requantize
@@ -122,6 +123,7 @@ _ROWS: Final = (
     *qnn_quantize.OPERATORS,
     qnn_conv2d.OPERATOR,
     qnn_dense.OPERATOR,
+    qnn_matmul.OPERATOR,
     qnn_requantize.OPERATOR,
     qnn_lookup.OPERATOR,
     qnn_add.OPERATOR,

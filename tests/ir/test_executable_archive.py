@@ -24,6 +24,7 @@ from codesign.ir.relay.types import TensorType
 from codesign.ops.table import call
 from host_runtime.session import Session
 from tests.support.networks import image, small_network
+from tests.support.regions import Maker
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,19 @@ def test_files_that_cannot_be_read_or_written_say_so(
     (tmp_path / "text").write_text("no zip")
     with pytest.raises(CodesignError, match="is no codesign executable"):
         load(tmp_path / "text")
+
+
+def test_a_product_of_two_tensors_survives_the_file() -> None:
+    maker = Maker(np.random.default_rng(0))
+    shape = (2, 5, 5)
+    x, y = maker.var(shape), maker.var(shape, "y")
+    module = Module({"main": Function((x, y), maker.matmul(x, y, 5, 5, 3))})
+    compiled = compile_network(module, target="accel", config=preset("tiny"))
+    again = from_bytes(to_bytes(compiled))
+    assert to_bytes(again) == to_bytes(compiled)
+    given = {name: maker.data(shape) for name in "xy"}
+    (want,), (found,) = Session(compiled).run(given).values(), Session(again).run(given).values()
+    np.testing.assert_array_equal(found, want)
 
 
 def test_checks_of_inputs_survive_the_file() -> None:

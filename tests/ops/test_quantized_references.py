@@ -14,6 +14,7 @@ from codesign.diagnostics import CodesignError
 from codesign.dtypes import DType
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.matmul import QMatmulAttrs
 from codesign.ops.qnn.quantize import QuantizeAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
@@ -91,6 +92,14 @@ def test_qnn_dense_equals_the_sum_of_its_definition() -> None:
     for n, m in places(found.shape):
         terms = ((int(a) + 7) * int(b) for a, b in zip(data[n], weight[m], strict=True))
         assert found[n, m] == sum(terms)
+
+
+def test_qnn_matmul_equals_the_sum_of_its_definition() -> None:
+    lhs = np.array([[[1, -2]], [[3, 4]]], np.int8)
+    rhs = np.array([[5, 6, -128], [7, 8, 127]], np.int8)
+    attrs = QMatmulAttrs(lhs_zero_point=1, rhs_zero_point=-1)
+    found = OPERATORS["qnn.matmul"].reference(lhs, rhs, attrs)
+    assert found.tolist() == [[[-24, -27, -384]], [[36, 41, 130]]]
 
 
 def test_qnn_dense_is_exact_where_float32_is_not() -> None:

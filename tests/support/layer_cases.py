@@ -27,6 +27,7 @@ from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.add import QAddAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.matmul import QMatmulAttrs
 from codesign.ops.qnn.multiply import QMultiplyAttrs
 from codesign.ops.qnn.quantize import QuantizeAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
@@ -128,6 +129,16 @@ def _resize(rng: Rng) -> Case:
     return Case((floats(rng, *_image(rng)),), attrs)
 
 
+def _qmatmul(rng: Rng) -> Case:
+    stack = tuple(int(each) for each in rng.integers(1, 4, int(rng.integers(0, 3))))
+    rows, inner, columns = (int(each) for each in rng.integers(1, 12, 3))
+    attrs = QMatmulAttrs(
+        lhs_zero_point=int(rng.choice([0, -7])), rhs_zero_point=int(rng.choice([0, 5]))
+    )
+    lhs, rhs = int8s(rng, *stack, rows, inner), int8s(rng, *stack[1:], inner, columns)
+    return Case((lhs, rhs), attrs)
+
+
 def _requantize(rng: Rng) -> Case:
     attrs = RequantizeAttrs(zero_point=int(rng.integers(-128, 128)), minimum=-100, maximum=90)
     acc = rng.integers(-(2**31), 2**31, _image(rng, 5)).astype(np.int32)
@@ -225,6 +236,7 @@ LAYER_CASES: dict[str, Callable[[Rng], Case]] = {
     "qnn.dequantize": lambda rng: Case((int8s(rng, 2, 3),), _QUANTIZE),
     "qnn.conv2d": _qconv2d,
     "qnn.dense": lambda rng: Case((int8s(rng, 2, 9), int8s(rng, 4, 9)), QDenseAttrs(zero_point=-7)),
+    "qnn.matmul": _qmatmul,
     "qnn.requantize": _requantize,
     "qnn.lookup": lambda rng: Case((int8s(rng, 2, 3), int8s(rng, 256))),
     "qnn.add": _qadd,

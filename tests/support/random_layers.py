@@ -93,7 +93,7 @@ def random_layer(rng: np.random.Generator, maker: Maker) -> tuple[tuple[Var, ...
         "padding": tuple(int(rng.integers(0, kernel[axis % 2])) for axis in range(4)),
     }
     x, y = maker.var((n, c, h, w)), maker.var((n, c, h, w), "y")
-    match int(rng.integers(9)):
+    match int(rng.integers(10)):
         case 0:
             outputs = int(rng.integers(1, 20))
             return (x,), maker.conv(x, (outputs, c, *kernel), **window)
@@ -114,6 +114,11 @@ def random_layer(rng: np.random.Generator, maker: Maker) -> tuple[tuple[Var, ...
             wide = maker.var((n, groups * c, h, w))
             outputs = groups * int(rng.integers(1, 8))
             return (wide,), maker.conv(wide, (outputs, c, *kernel), groups=groups, **window)
+        case 8:
+            stack, (rows, inner, columns) = (n,) * int(rng.integers(3)), (c, h * w, 4 * h)
+            lhs = maker.var((*stack, rows, inner))
+            rhs = maker.var((*stack, inner, columns), "y")
+            return (lhs, rhs), maker.matmul(lhs, rhs, inner, columns, len(stack) + 2)
         case _:
             flat, outputs = maker.var((n, c * h)), int(rng.integers(1, 40))
             return (flat,), maker.dense(flat, (outputs, c * h))

@@ -22,6 +22,7 @@ from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.add import QAddAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.matmul import QMatmulAttrs
 from codesign.ops.qnn.multiply import QMultiplyAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
@@ -112,6 +113,11 @@ class Maker:
         return self.requantize(
             _call("qnn.dense", x, self.data(weight), attrs=attrs), weight[0], weight[1]
         )
+
+    def matmul(self, lhs: Expr, rhs: Expr, inner: int, columns: int, rank: int) -> Call:
+        sums = _call("qnn.matmul", lhs, rhs, attrs=QMatmulAttrs())
+        made = self.requantize(sums, columns, inner)
+        return replace(made, attrs=replace(made.attrs, axis=rank - 1))
 
     def add(self, lhs: Expr, rhs: Expr) -> Call:
         zero = [int(each) for each in self.rng.integers(-50, 50, 3)]

@@ -282,6 +282,12 @@ def _requantize(writer: _Writer, step: Step) -> Value | None:
     return writer.call("cpu.requantize", (acc, bias, constant_of(scale)), step.result, exact)
 
 
+def _integer_product(writer: _Writer, step: Step) -> Value:
+    made = variable_weights.integer_product(writer, step)
+    writer.magnitude[made] = min(variable_weights.greatest_sum(step), 1 << 31)
+    return made
+
+
 def _like(value: Value) -> Value:
     return Value(value.shape, DType.BOOL)
 
@@ -357,6 +363,7 @@ _REWRITES: Final[Mapping[str, Callable[[_Writer, Step], Value | None]]] = {
     "nn.conv2d": variable_weights.conv2d,
     "nn.conv2d_transpose": _conv2d_transpose,
     "image.resize2d": _resize,
+    "qnn.matmul": _integer_product,
     "qnn.requantize": _requantize,
     "take": _take,
     "gather_elements": _by_axis,

@@ -4,6 +4,7 @@ nn.dense(x, w)    becomes  nn.matmul(x, transpose(w)), whose columns lie side by
 nn.conv2d(x, w)   becomes  a convolution of padded data, where rows of the result are long, else
 a product of the weight with the patches that its window meets
 nn.conv2d_transpose(x, w)  becomes a convolution of spread data with the mirrored weight
+qnn.matmul(x, y)  becomes  nn.matmul in floating point that is wide enough to be exact
 """
 
 from __future__ import annotations
@@ -11,18 +12,25 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+import numpy as np
+
 from codesign.compiler.lower.graph import Step, Value
 from codesign.compiler.lower.movement import DilateAttrs, PatchesAttrs, SliceAttrs
 from codesign.compiler.lower.rule import attrs_of
 from codesign.compiler.lower.shaping import Writer
+from codesign.dtypes import DType
+from codesign.ops.cast import CastAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.conv2d_transpose import Conv2DTransposeAttrs
 from codesign.ops.nn.pad import PadAttrs
+from codesign.ops.qnn.matmul import QMatmulAttrs
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.transpose import TransposeAttrs
 
 _VECTOR: Final = 8
 """Rows of at least so many elements run in vectors."""
+
+_EXACT_FLOAT32: Final = 1 << 24
 
 _FEW_ROWS: Final = 4
 """A product of fewer rows reads its weight once: transposing that first does not pay."""
@@ -37,6 +45,37 @@ def dense(writer: Writer, step: Step) -> Value | None:
         return None
     columns = _transposed(writer, weight, (1, 0))
     return writer.call("nn.matmul", (data, columns), step.result)
+
+
+def integer_product(writer: Writer, step: Step) -> Value:
+    """Return the int32 product of codes less their zero points."""
+    attrs = attrs_of(step, QMatmulAttrs)
+    greatest = greatest_sum(step)
+    kind = DType.FLOAT32 if greatest <= _EXACT_FLOAT32 else DType.FLOAT64
+    sides = zip(step.inputs, (attrs.lhs_zero_point, attrs.rhs_zero_point), strict=True)
+    left, right = (_centred(writer, codes, zero_point, kind) for codes, zero_point in sides)
+    made = writer.call("nn.matmul", (left, right), Value(step.result.shape, kind))
+    if greatest > DType.INT32.maximum:
+        wide = Value(step.result.shape, DType.INT64)
+        made = writer.call("cast", (made,), wide, CastAttrs(dtype=DType.INT64))
+    return writer.call("cast", (made,), step.result, CastAttrs(dtype=DType.INT32))
+
+
+def greatest_sum(step: Step) -> int:
+    """Return what sums of a product of codes stay within."""
+    attrs = attrs_of(step, QMatmulAttrs)
+    reach = (128 + abs(attrs.lhs_zero_point)) * (128 + abs(attrs.rhs_zero_point))
+    return step.inputs[0].shape[-1] * reach
+
+
+def _centred(writer: Writer, codes: Value, zero_point: int, kind: DType) -> Value:
+    """Return codes less their zero point in floating point."""
+    like = Value(codes.shape, kind)
+    wide = writer.call("cast", (codes,), like, CastAttrs(dtype=kind))
+    if not zero_point:
+        return wide
+    number = np.array(zero_point, kind.numpy)
+    return writer.call("subtract", (wide, Value((), kind, number)), like)
 
 
 def conv2d(writer: Writer, step: Step) -> Value | None:

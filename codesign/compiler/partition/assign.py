@@ -52,7 +52,7 @@ def assign(
     reasons: dict[Expr, str] = {call: _reason(call) for call in calls}
     joined: set[Expr] = set()
     found = match_composites(
-        calls, use_counts(*results), residuals=takes_residuals(config), tables=config.has_lut
+        calls, use_counts(*results), types, residuals=takes_residuals(config), tables=config.has_lut
     )
     for composite in found:
         reason = why_not(composite, types, config)
@@ -101,7 +101,10 @@ def _follows(reshape: Composite, composites: Mapping[Expr, Composite]) -> str | 
 def _joins(join: Composite, composites: Mapping[Expr, Composite], joined: set[Expr]) -> str | None:
     """Return why layers cannot write the parts of a tensor in place; remember them if they can."""
     makers = [composites.get(part) for part in join.data]
-    if any(maker is None or operator_name(maker.main) in MOVES_NOTHING for maker in makers):
+    if any(
+        maker is None or maker.is_alone or operator_name(maker.main) in MOVES_NOTHING
+        for maker in makers
+    ):
         return "a part is not what a layer of the accelerator writes"
     if joined & set(join.data):
         return "a part is a part of another tensor already"

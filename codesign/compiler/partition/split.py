@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
 
+from codesign.compiler.backends.accel.match import Composite
 from codesign.compiler.partition.assign import Assignment
 from codesign.compiler.partition.graph import graph_order, operands, replaced
 from codesign.ir.relay.expr import Call, Constant, Expr, Function, Project, Tuple, Var
@@ -44,7 +45,7 @@ def split(
     """Return the steps that compute `results`, in order; composites run on the `device`.
 
     `one_layer`: no layer of the accelerator reads another's result in the same step, so that the
-    host can lay out every operand anew.
+    host can lay out every operand anew; so it is around products of two tensors in any case.
     """
     order = tuple(graph_order(*results))
     keys = _keys(order, assignment, device, one_layer=one_layer)
@@ -77,12 +78,17 @@ def _keys(
                 continue
             its_level, its_side = keys[source]
             own = source in inner or _is_gathered(source, assignment)
-            apart = its_side != side or (one_layer and side == "accel" and not own)
+            alone = one_layer or any(map(_is_alone, (composite, assignment.composites.get(source))))
+            apart = its_side != side or (alone and side == "accel" and not own)
             level = max(level, its_level + apart)
         keys[node] = (level, side)
         for call in inner & keys.keys():
             keys[call] = (max(level, keys[call][0]), side)
     return keys
+
+
+def _is_alone(composite: Composite | None) -> bool:
+    return composite is not None and composite.is_alone
 
 
 def _is_gathered(node: Expr, assignment: Assignment) -> bool:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, final
 
 from codesign.compiler.interpreter import Interpreter
 from codesign.compiler.quantization.config import QuantizationConfig, RangeMethod
-from codesign.compiler.quantization.forms import Affine, Floating, Form, Join, Lookup, Same
+from codesign.compiler.quantization.forms import Affine, Floating, Form, Join, Lookup, Matmul, Same
 from codesign.compiler.quantization.histogram import Histogram
 from codesign.compiler.quantization.moments import Moments
 from codesign.compiler.quantization.operands import operands
@@ -144,6 +144,8 @@ def _params(
         if len(found) > 1:
             low, high = min(p.low for p in found), max(p.high for p in found)
             chosen = grid_of(config).covering(low, high)
+        if any(isinstance(form, Matmul) for node in members for form in readers.get(node, [])):
+            chosen = grid_of(config).symmetric(chosen)
         params.update(dict.fromkeys(members, chosen))
     return params
 

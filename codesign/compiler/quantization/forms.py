@@ -42,6 +42,17 @@ class Affine:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Matmul:
+    """A product of two stacks of matrices, both computed: codes of both have zero point 0."""
+
+    lhs: Expr
+    rhs: Expr
+    chain: tuple[Call, ...]
+    bounds: Bounds = Bounds()
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Lookup:
     """An elementwise function of one tensor, as a table of 256 entries."""
 
@@ -121,5 +132,5 @@ class Floating:
     reason: str
 
 
-Integer: TypeAlias = Affine | Lookup | Sum | Product | Average | Same | Join
+Integer: TypeAlias = Affine | Matmul | Lookup | Sum | Product | Average | Same | Join
 Form: TypeAlias = Integer | Floating

@@ -9,6 +9,7 @@ from codesign.compiler.quantization.forms import (
     Form,
     Join,
     Lookup,
+    Matmul,
     Product,
     Same,
     Sum,
@@ -21,7 +22,7 @@ def operands(form: Form) -> tuple[Expr, ...]:
     match form:
         case Affine(data=data) | Lookup(data=data) | Average(data=data) | Same(data=data):
             return (data,)
-        case Sum(lhs=lhs, rhs=rhs) | Product(lhs=lhs, rhs=rhs):
+        case Sum(lhs=lhs, rhs=rhs) | Product(lhs=lhs, rhs=rhs) | Matmul(lhs=lhs, rhs=rhs):
             return (lhs, rhs)
         case Join(parts=parts):
             return parts

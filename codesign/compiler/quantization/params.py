@@ -67,6 +67,11 @@ class Grid:
         zero_point = int(np.clip(np.rint(least - low / scale), least, greatest))
         return QuantParams(scale, zero_point, self.dtype)
 
+    def symmetric(self, params: QuantParams) -> QuantParams:
+        """Return parameters with zero point 0 that cover what others cover."""
+        reach = max(-params.low, params.high)
+        return QuantParams(self.scale(reach / self.dtype.maximum), 0, self.dtype)
+
     def scale(self, step: float) -> float:
         """Return the scale for a step of at least this size."""
         return (

@@ -21,6 +21,7 @@ from codesign.compiler.quantization.forms import (
     Function,
     Join,
     Lookup,
+    Matmul,
     Product,
     Same,
     Sum,
@@ -71,12 +72,13 @@ def make_plan(
     float_results: bool = False,
     coded_inputs: bool = False,
     tables: bool = True,
+    products: bool = True,
 ) -> Plan:
     """Return the plan of a function in graph form.
 
     With `float_results`, layers whose codes no form reads give floating point. With `coded_inputs`,
     parameters are codes already: sums, products, tables and joins read them too. Without `tables`,
-    elementwise functions are floating point.
+    elementwise functions are floating point, without `products` those of two stacks of matrices.
 
     Raises
     ------
@@ -84,7 +86,9 @@ def make_plan(
         The body has control flow, bindings or calls of functions.
     """
     coded: frozenset[Expr] = frozenset(main.params) if coded_inputs else frozenset()
-    planner = _Planner(types, use_counts(main.body), coded, has_tables=tables)
+    planner = _Planner(
+        types, use_counts(main.body), coded, has_tables=tables, has_products=products
+    )
     for node in post_order(main.body):
         if isinstance(node, Let | If | RelayFunction):
             raise CodesignError.of(
@@ -114,6 +118,7 @@ class _Planner:
         coded: frozenset[Expr],
         *,
         has_tables: bool,
+        has_products: bool,
     ) -> None:
         self.forms: dict[Expr, Form] = {}
         self.absorbed: set[Expr] = set()
@@ -121,6 +126,7 @@ class _Planner:
         self._uses = uses
         self._coded = coded
         self._has_tables = has_tables
+        self._has_products = has_products
 
     def add(self, call: Call) -> None:
         """Give the call a form; it may absorb the group of its argument."""
@@ -143,6 +149,8 @@ class _Planner:
         match name:
             case "nn.conv2d" | "nn.dense":
                 return self._layer(call, name)
+            case "nn.matmul" | "nn.batch_matmul":
+                return self._matmul(call)
             case "nn.bias_add":
                 return self._bias(call)
             case "nn.relu" | "clip" if (bounded := self._bounded(call, name)) is not None:
@@ -170,6 +178,14 @@ class _Planner:
             return Floating("its weight holds values that are not finite")
         channels = weight.value.shape[0]
         return Affine(data, weight.value, np.zeros(channels), (call,))
+
+    def _matmul(self, call: Call) -> Form:
+        lhs, rhs = call.args
+        if not self._has_products:
+            return Floating("sums of products of such codes do not fit the scheme's accumulators")
+        if not self._is_float(lhs) or not self._is_float(rhs):
+            return Floating("an operand is no float32 tensor that is computed")
+        return Matmul(lhs, rhs, (call,))
 
     def _bias(self, call: Call) -> Form:
         source, bias = call.args
@@ -204,7 +220,7 @@ class _Planner:
             case _:
                 bounds = Bounds(0.0, float("inf"))
         match before:
-            case Affine() | Sum() | Product() | Average() if self._uses[source] == 1:
+            case Affine() | Matmul() | Sum() | Product() | Average() if self._uses[source] == 1:
                 return replace(
                     before, bounds=before.bounds.within(bounds), chain=(*before.chain, call)
                 )

@@ -71,7 +71,11 @@ def quantize(
     types = infer_types(module)
     is_wide = settings.scheme.codes is DType.INT16
     plan = make_plan(
-        main, types, float_results=settings.float_results or is_wide, tables=not is_wide
+        main,
+        types,
+        float_results=settings.float_results or is_wide,
+        tables=not is_wide,
+        products=not is_wide and not settings.scheme.may_wrap,
     )
     calibration = calibrate(main, plan, samples, run, settings)
     realizer = Realizer(

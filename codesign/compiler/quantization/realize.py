@@ -9,6 +9,12 @@ from typing import Final, final
 
 import numpy as np
 
+from codesign.compiler.quantization.calls import (
+    code_limits,
+    operator_call,
+    quantize_attrs,
+    requantized,
+)
 from codesign.compiler.quantization.config import QuantizationConfig
 from codesign.compiler.quantization.fixed_point import (
     MULTIPLIER_BITS,
@@ -24,6 +30,7 @@ from codesign.compiler.quantization.forms import (
     Integer,
     Join,
     Lookup,
+    Matmul,
     Product,
     Same,
     Sum,
@@ -38,12 +45,13 @@ from codesign.compiler.quantization.layers import (
 from codesign.compiler.quantization.moments import Moments
 from codesign.compiler.quantization.params import QuantParams
 from codesign.compiler.quantization.plan import Plan
-from codesign.diagnostics import InternalError, Span
+from codesign.diagnostics import InternalError
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, OpRef, Project, Tuple, Var
 from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.cast import CastAttrs
 from codesign.ops.clip import ClipAttrs
+from codesign.ops.nn.batch_matmul import BatchMatmulAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
@@ -51,12 +59,12 @@ from codesign.ops.qnn.add import QAddAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
 from codesign.ops.qnn.limits import WIDE_PRODUCT_LIMIT
+from codesign.ops.qnn.matmul import QMatmulAttrs
 from codesign.ops.qnn.multiply import QMultiplyAttrs
-from codesign.ops.qnn.quantize import QuantizeAttrs
-from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.table import OPERATORS
+from codesign.ops.transpose import TransposeAttrs
 
 PRODUCT_BITS: Final = WIDE_PRODUCT_LIMIT.bit_length() - 1
 """Bits of multipliers of products of two int16."""
@@ -69,10 +77,11 @@ class Realizer:
     """Makes each expression of the fp32 network anew, as codes, as numbers, or as both.
 
     `codes` holds the int8 form of every expression that has one so far; `integers` the last calls
-    of layers in integers, in order; `failures` the reasons of
-    layers that stay in floating point although the plan gave them an integer form; `notes` what
-    the report should say about others. `moments` are of the data of layers whose
-    rounding is to be compensated, `peaks` the greatest sums of those that may wrap.
+    of layers in integers, in order; `failures` the reasons of layers that stay in floating point
+    although the plan gave them an integer form; `notes` what the report should say about others.
+    `moments` are of the data of layers whose rounding is to be compensated, `peaks` the greatest
+    sums of those that may wrap. `_rows` are codes of products of rank 3 or more as matrices, before
+    they got their shape: what follows by elements works on those.
     """
 
     def __init__(
@@ -89,6 +98,7 @@ class Realizer:
         self.failures: dict[Expr, str] = {}
         self.notes: dict[Expr, tuple[str, ...]] = {}
         self._numbers: dict[Expr, Expr] = {}
+        self._rows: dict[Expr, Expr] = {}
         self._plan = plan
         self._params = params
         self._types = types
@@ -119,8 +129,8 @@ class Realizer:
     def as_codes(self, node: Expr) -> Expr:
         """Return an expression as int8 codes."""
         if node not in self.codes:
-            attrs = _quantize_attrs(self._params[node])
-            self.codes[node] = _call("qnn.quantize", self.as_numbers(node), attrs=attrs)
+            attrs = quantize_attrs(self._params[node])
+            self.codes[node] = operator_call("qnn.quantize", self.as_numbers(node), attrs=attrs)
         return self.codes[node]
 
     def _made_numbers(self, node: Expr) -> Expr:
@@ -130,8 +140,10 @@ class Realizer:
             case Project(value):
                 return replace(node, value=self.as_numbers(value))
             case _ if node in self.codes:
-                attrs = _quantize_attrs(self._params[node])
-                return _call("qnn.dequantize", self.codes[node], attrs=attrs, span=node.span)
+                attrs = quantize_attrs(self._params[node])
+                return operator_call(
+                    "qnn.dequantize", self.codes[node], attrs=attrs, span=node.span
+                )
             case _:
                 raise InternalError(f"{node} was not visited before its use")
 
@@ -154,6 +166,8 @@ class Realizer:
         match form:
             case Affine():
                 return self._affine(node, form)
+            case Matmul():
+                return self._matmul(node, form)
             case Lookup():
                 return self._lookup(node, form)
             case Sum():
@@ -174,7 +188,7 @@ class Realizer:
         layer = integer_layer(form.weight, form.bias, source, result, seen, self._config)
         self._note(node, layer.notes)
         acc = self._accumulator(form, layer.weight)
-        made = _requantized(acc, layer.bias, layer.multiplier, layer.shift, form, result, node)
+        made = requantized(acc, layer.bias, layer.multiplier, layer.shift, form, result, node)
         return self._shaped(made, node, form)
 
     def _sums(self, node: Call, form: Affine) -> Expr:
@@ -187,13 +201,13 @@ class Realizer:
         scale = Constant(layer.scale.astype(np.float32).reshape(channels), node.span)
         acc: Expr = self._accumulator(form, layer.weight)
         if self._config.scheme.sums is not DType.INT32:
-            acc = _call("cast", acc, attrs=CastAttrs(dtype=DType.INT32), span=node.span)
-        total = _call("add", acc, bias, span=node.span)
-        wide = _call("cast", total, attrs=CastAttrs(dtype=DType.FLOAT32), span=node.span)
-        made: Expr = _call("multiply", wide, scale, span=node.span)
+            acc = operator_call("cast", acc, attrs=CastAttrs(dtype=DType.INT32), span=node.span)
+        total = operator_call("add", acc, bias, span=node.span)
+        wide = operator_call("cast", total, attrs=CastAttrs(dtype=DType.FLOAT32), span=node.span)
+        made: Expr = operator_call("multiply", wide, scale, span=node.span)
         if form.bounds != Bounds():
             limits = ClipAttrs(minimum=form.bounds.low, maximum=form.bounds.high)
-            made = _call("clip", made, attrs=limits, span=node.span)
+            made = operator_call("clip", made, attrs=limits, span=node.span)
         return self._shaped(made, node, form)
 
     def _seen(self, node: Call) -> Seen:
@@ -216,35 +230,87 @@ class Realizer:
                 zero_point=source.zero_point,
                 dtype=self._config.scheme.sums,
             )
-            return _call("qnn.conv2d", data, weight, attrs=attrs, span=anchor.span)
+            return operator_call("qnn.conv2d", data, weight, attrs=attrs, span=anchor.span)
         shape = self._shape(form.data)
         if len(shape) != 2:
-            rows = int(np.prod(shape[:-1]))
-            data = _call("reshape", data, attrs=ReshapeAttrs(shape=(rows, shape[-1])))
+            data = self._as_rows(data, shape)
         dense = QDenseAttrs(zero_point=source.zero_point, dtype=self._config.scheme.sums)
-        return _call("qnn.dense", data, weight, attrs=dense, span=anchor.span)
+        return operator_call("qnn.dense", data, weight, attrs=dense, span=anchor.span)
 
     def _shaped(self, made: Expr, node: Call, form: Affine) -> Expr:
         """Return a layer's result in its own shape, which a product of rank 3 or more loses."""
         if isinstance(form.chain[0].attrs, Conv2DAttrs) or len(self._shape(form.data)) == 2:
             return made
-        return _call("reshape", made, attrs=ReshapeAttrs(shape=self._shape(node)), span=node.span)
+        return self._from_rows(made, node)
+
+    def _as_rows(self, codes: Expr, shape: tuple[int, ...]) -> Expr:
+        """Return codes of `shape` as a matrix of the rows along their last axis."""
+        if codes in self._rows:
+            return self._rows[codes]
+        rows = (int(np.prod(shape[:-1])), shape[-1])
+        return operator_call("reshape", codes, attrs=ReshapeAttrs(shape=rows))
+
+    def _from_rows(self, made: Expr, node: Call) -> Expr:
+        """Return a matrix in the shape of the node that it is the codes of."""
+        attrs = ReshapeAttrs(shape=self._shape(node))
+        result = operator_call("reshape", made, attrs=attrs, span=node.span)
+        self._rows[result] = made
+        return result
+
+    def _elementwise(
+        self,
+        name: str,
+        codes: tuple[Expr, ...],
+        node: Call,
+        *others: Expr,
+        attrs: Attrs | None = None,
+    ) -> Expr:
+        """Return an operator by elements on codes of one shape, in rows where some of them are."""
+        if not any(each in self._rows for each in codes):
+            return operator_call(name, *codes, *others, attrs=attrs, span=node.span)
+        rows = (self._as_rows(each, self._shape(node)) for each in codes)
+        return self._from_rows(
+            operator_call(name, *rows, *others, attrs=attrs, span=node.span), node
+        )
+
+    def _matmul(self, node: Call, form: Matmul) -> Expr:
+        lhs, rhs, result = (self._params[each] for each in (form.lhs, form.rhs, node))
+        columns = self._shape(node)[-1]
+        factor = np.full(columns, lhs.scale * rhs.scale / result.scale)
+        multiplier, shift = fixed_point(factor, multiplier_bits(result.dtype))
+        codes = self._as_multiplied(form)
+        acc = operator_call("qnn.matmul", *codes, attrs=QMatmulAttrs(), span=form.chain[0].span)
+        bias = np.zeros(columns, np.int32)
+        axis = len(self._shape(node)) - 1
+        return requantized(acc, bias, multiplier, shift, form, result, node, axis)
+
+    def _as_multiplied(self, form: Matmul) -> tuple[Expr, Expr]:
+        """Return the codes of both operands, rows of the left one and columns of the right one."""
+        lhs, rhs = self.as_codes(form.lhs), self.as_codes(form.rhs)
+        attrs = form.chain[0].attrs
+        if not isinstance(attrs, BatchMatmulAttrs):
+            return lhs, rhs
+        turn = TransposeAttrs(axes=(0, 2, 1))
+        return (
+            operator_call("transpose", lhs, attrs=turn) if attrs.transpose_a else lhs,
+            operator_call("transpose", rhs, attrs=turn) if attrs.transpose_b else rhs,
+        )
 
     def _lookup(self, node: Call, form: Lookup) -> Expr:
         source, result = self._params[form.data], self._params[node]
         codes = np.arange(DType.INT8.minimum, DType.INT8.maximum + 1).astype(np.int8)
-        values = OPERATORS["qnn.dequantize"].reference(codes, attrs=_quantize_attrs(source))
+        values = OPERATORS["qnn.dequantize"].reference(codes, attrs=quantize_attrs(source))
         assert not isinstance(values, tuple), "qnn.dequantize gives a tensor"
         image = form.function(values)
-        table = OPERATORS["qnn.quantize"].reference(image, attrs=_quantize_attrs(result))
+        table = OPERATORS["qnn.quantize"].reference(image, attrs=quantize_attrs(result))
         assert not isinstance(table, tuple), "qnn.quantize gives a tensor"
         constant = Constant(table, node.span)
-        return _call("qnn.lookup", self.as_codes(form.data), constant, span=node.span)
+        return self._elementwise("qnn.lookup", (self.as_codes(form.data),), node, constant)
 
     def _sum(self, node: Call, form: Sum) -> Expr:
         lhs, rhs, result = (self._params[each] for each in (form.lhs, form.rhs, node))
         left, right, shift = common_shift(lhs.scale / result.scale, rhs.scale / result.scale)
-        low, high = _limits(form.bounds, result)
+        low, high = code_limits(form.bounds, result)
         attrs = QAddAttrs(
             lhs_zero_point=lhs.zero_point,
             rhs_zero_point=rhs.zero_point,
@@ -256,13 +322,13 @@ class Realizer:
             maximum=high,
         )
         args = self.as_codes(form.lhs), self.as_codes(form.rhs)
-        return _call("qnn.add", *args, attrs=attrs, span=node.span)
+        return self._elementwise("qnn.add", args, node, attrs=attrs)
 
     def _product(self, node: Call, form: Product) -> Expr:
         lhs, rhs, result = (self._params[each] for each in (form.lhs, form.rhs, node))
         bits = MULTIPLIER_BITS if result.dtype is DType.INT8 else PRODUCT_BITS
         multiplier, shift = fixed_point(np.array(lhs.scale * rhs.scale / result.scale), bits)
-        low, high = _limits(form.bounds, result)
+        low, high = code_limits(form.bounds, result)
         attrs = QMultiplyAttrs(
             lhs_zero_point=lhs.zero_point,
             rhs_zero_point=rhs.zero_point,
@@ -273,7 +339,7 @@ class Realizer:
             maximum=high,
         )
         args = self.as_codes(form.lhs), self.as_codes(form.rhs)
-        return _call("qnn.multiply", *args, attrs=attrs, span=node.span)
+        return operator_call("qnn.multiply", *args, attrs=attrs, span=node.span)
 
     def _average(self, node: Call, form: Average) -> Expr:
         source, result = self._params[form.data], self._params[node]
@@ -283,11 +349,11 @@ class Realizer:
             padding=form.window.padding,
             zero_point=source.zero_point,
         )
-        acc = _call("qnn.sum_pool2d", self.as_codes(form.data), attrs=attrs, span=node.span)
+        acc = operator_call("qnn.sum_pool2d", self.as_codes(form.data), attrs=attrs, span=node.span)
         factor = np.full(form.channels, source.scale / (form.count * result.scale))
         multiplier, shift = fixed_point(factor, multiplier_bits(result.dtype))
         bias = np.zeros(form.channels, np.int32)
-        return _requantized(acc, bias, multiplier, shift, form, result, node)
+        return requantized(acc, bias, multiplier, shift, form, result, node)
 
     def _same(self, node: Call, form: Same) -> Expr:
         assert isinstance(form.call.callee, OpRef), "a form's call is an operator's"
@@ -295,7 +361,7 @@ class Realizer:
         if form.call.callee.name == "nn.global_max_pool2d":
             _, _, height, width = self._shape(form.data)
             window = Pool2DAttrs(pool_size=(height, width))
-            return _call("nn.max_pool2d", data, attrs=window, span=node.span)
+            return operator_call("nn.max_pool2d", data, attrs=window, span=node.span)
         attrs = form.call.attrs
         if isinstance(attrs, PadAttrs) and attrs.mode == "constant":
             attrs = replace(attrs, value=float(self._params[node].zero_point))
@@ -305,39 +371,3 @@ class Realizer:
         type_ = self._types[node]
         assert isinstance(type_, TensorType), "codes are tensors"
         return type_.static_shape
-
-
-def _call(name: str, *args: Expr, attrs: Attrs | None = None, span: Span | None = None) -> Call:
-    return Call(OpRef(name, span), args, attrs, span)
-
-
-def _quantize_attrs(params: QuantParams) -> QuantizeAttrs:
-    return QuantizeAttrs(scale=params.scale, zero_point=params.zero_point, dtype=params.dtype)
-
-
-def _limits(bounds: Bounds, result: QuantParams) -> tuple[int, int]:
-    """Return the least and greatest code that limits leave."""
-    low = result.dtype.minimum if np.isneginf(bounds.low) else result.code(bounds.low)
-    high = result.dtype.maximum if np.isposinf(bounds.high) else result.code(bounds.high)
-    return low, max(low, high)
-
-
-def _requantized(
-    acc: Expr,
-    bias: Array,
-    multiplier: Array,
-    shift: Array,
-    form: Affine | Average,
-    result: QuantParams,
-    node: Call,
-) -> Expr:
-    low, high = _limits(form.bounds, result)
-    attrs = RequantizeAttrs(
-        axis=1,
-        zero_point=result.zero_point,
-        minimum=low,
-        maximum=high,
-        dtype=result.dtype,
-    )
-    constants = (Constant(each, node.span) for each in (bias, multiplier, shift))
-    return _call("qnn.requantize", acc, *constants, attrs=attrs, span=node.span)

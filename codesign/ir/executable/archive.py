@@ -33,7 +33,7 @@ from codesign.ir.executable.step_record import StepRecord, step_in, step_out
 from codesign.ir.relay.types import TensorType
 
 FORMAT: Final = "codesign executable"
-VERSION: Final = 3
+VERSION: Final = 4
 MANIFEST: Final = "manifest.json"
 LIMIT_BYTES: Final = 1 << 32
 """Greatest size of all members together."""

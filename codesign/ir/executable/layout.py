@@ -12,6 +12,7 @@ from typing import final
 import numpy as np
 
 from codesign.dtypes import Array
+from codesign.ir.executable.matrices import Below, Beside
 
 
 @final
@@ -59,6 +60,7 @@ class Placement:
 
     `shape` is the tensor's own, of rank 2 or 4; `address` counts beats in the segment; `fill` is
     the element that pads channels and samples to whole tiles (and the window of `patches`).
+    Operands and results of products of tensors lie as `matrices` say, of any rank from 2 on.
     """
 
     name: str
@@ -70,11 +72,12 @@ class Placement:
     tile_bytes: int
     fill: int = 0
     patches: Patches | None = None
+    matrices: Beside | Below | None = None
 
     @property
     def tiles(self) -> tuple[int, int, int, int]:
         """Tiles along n, c, h, w."""
-        n, c, h, w = _four(self.shape)
+        n, c, h, w = self._four
         if self.patches is not None:
             n, c, h, w = self.patches.shape((n, c, h, w))
         return -(-n // self.batch), -(-c // self.block), h, w
@@ -87,7 +90,8 @@ class Placement:
 
     def pack(self, data: Array) -> Array:
         """Return the bytes in DRAM, uint8[bytes], of an int8 array of `shape`."""
-        four = data.reshape(_four(self.shape))
+        four = data.reshape(self.shape)
+        four = four.reshape(self._four) if self.matrices is None else self.matrices.pack(four)
         if self.patches is not None:
             four = self.patches.unroll(four, self.fill)
         n, c, h, w = four.shape
@@ -100,7 +104,7 @@ class Placement:
 
     def unpack(self, raw: Array) -> Array:
         """Return the int8 array of `shape` whose bytes in DRAM are `raw`; there are no patches."""
-        if self.patches is not None:
+        if self.patches is not None or isinstance(self.matrices, Below):
             raise ValueError("an unrolled tensor is never read back")
         tiles_n, tiles_c, h, w = self.tiles
         lanes = self.batch * self.block
@@ -108,8 +112,15 @@ class Placement:
         split = tiles.reshape(tiles_n, tiles_c, h, w, self.batch, self.block)
         full = split.transpose(0, 4, 1, 5, 2, 3)
         full = full.reshape(tiles_n * self.batch, tiles_c * self.block, h, w)
-        n, c, _, _ = _four(self.shape)
-        return np.ascontiguousarray(full[:n, :c]).reshape(self.shape)
+        n, c, _, _ = self._four
+        own = np.ascontiguousarray(full[:n, :c])
+        if self.matrices is not None:
+            return self.matrices.unpack(own, self.shape)
+        return own.reshape(self.shape)
+
+    @property
+    def _four(self) -> tuple[int, int, int, int]:
+        return _four(self.shape) if self.matrices is None else self.matrices.shape(self.shape)
 
 
 def widen(tiles: Array, tile_bytes: int) -> Array:

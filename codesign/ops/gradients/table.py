@@ -24,6 +24,7 @@ _QUANTIZED: Final[Mapping[str, NotDifferentiable]] = {
     "qnn.dequantize": _FROM_INTEGERS,
     "qnn.conv2d": _INTEGERS,
     "qnn.dense": _INTEGERS,
+    "qnn.matmul": _INTEGERS,
     "qnn.requantize": _INTEGERS,
     "qnn.lookup": _INTEGERS,
     "qnn.add": _INTEGERS,

@@ -71,6 +71,11 @@ def _matmul_relation(call: Call, types: tuple[Type, ...]) -> Type:
     lhs, rhs = static_tensors(call, types, 2)
     require_dtype(call, lhs, NUMBERS, "left operand")
     require_same_dtype(call, (lhs, rhs))
+    return TensorType(matmul_shape(call, lhs, rhs), lhs.dtype)
+
+
+def matmul_shape(call: Call, lhs: TensorType, rhs: TensorType) -> tuple[Dim, ...]:
+    """Return the shape of a product of two stacks of matrices; refuse what has none."""
     left, right = lhs.static_shape, rhs.static_shape
     if len(left) < 2 or len(right) < 2:
         raise mistake(call, "takes matrices", f"found {spelled(lhs)} and {spelled(rhs)}")
@@ -81,7 +86,7 @@ def _matmul_relation(call: Call, types: tuple[Type, ...]) -> Type:
             f"left operand has {left[-1]} columns, right operand has {right[-2]} rows",
         )
     batch = broadcast(call, [left[:-2], right[:-2]])
-    return TensorType((*batch, left[-2], right[-1]), lhs.dtype)
+    return (*batch, left[-2], right[-1])
 
 
 @ieee

@@ -23,8 +23,13 @@ def load_constants(
     rows: int,
     tiles: int,
     pitch: int,
+    segment: int = CONSTANTS,
+    reads: tuple[Region, ...] = (),
 ) -> Iterator[Node]:
-    """Yield loads of `rows` runs of `tiles` tiles, `pitch` tiles apart, from beat `address`."""
+    """Yield loads of `rows` runs of `tiles` tiles, `pitch` tiles apart, from beat `address`.
+
+    `reads` is the tensor that they are of, in a `segment` other than that of constants.
+    """
     beats = config.beats(memory)
     longest = max_extent(config)
     if rows > 1 and pitch == tiles and rows * tiles <= longest:
@@ -33,17 +38,25 @@ def load_constants(
         load = Load(
             memory=memory,
             sram=sram,
-            segment=CONSTANTS,
+            segment=segment,
             address=address,
             size=(rows, 1, tiles),
             stride=(pitch * beats if rows > 1 else 0, 0),
         )
-        yield Node(load, (), (tiles_at(memory, sram, rows * tiles),))
+        yield Node(load, reads, (tiles_at(memory, sram, rows * tiles),))
         return
     for done in range(0, tiles, longest):
         count = min(longest, tiles - done)
         yield from load_constants(
-            config, memory, sram + done, address + done * beats, rows=1, tiles=count, pitch=count
+            config,
+            memory,
+            sram + done,
+            address + done * beats,
+            rows=1,
+            tiles=count,
+            pitch=count,
+            segment=segment,
+            reads=reads,
         )
 
 
@@ -149,12 +162,17 @@ def _store_apart(
 def box_region(tensor: TileTensor, n: int, channels: Range, rows: Range, columns: Range) -> Region:
     """Return what a box touches of a tensor: all of it where the view is not the tensor's own."""
     if not tensor.exact:
-        return Region(tensor.space, ((0, 1 << 40),) * 4)
+        return whole_region(tensor)
     step = tensor.row_step
     real = (rows[0] * step, (rows[1] - 1) * step + 1)
     first = tensor.first_channel
     inside = (first + channels[0], first + channels[1])
     return Region(tensor.space, ((n, n + 1), inside, real, columns))
+
+
+def whole_region(tensor: TileTensor) -> Region:
+    """Return all of a tensor."""
+    return Region(tensor.space, ((0, 1 << 40),) * 4)
 
 
 def flat_region(tensor: TileTensor, tiles: Range) -> Region:

@@ -9,10 +9,11 @@ from typing import final
 from codesign.accel.config import AccelConfig, Memory
 from codesign.accel.isa import Destination, Vector
 from codesign.compiler.backends.accel.allocate import Banks, Ring
-from codesign.compiler.backends.accel.box import load_constants
-from codesign.compiler.backends.accel.layer import Epilogue
+from codesign.compiler.backends.accel.box import load_constants, whole_region
+from codesign.compiler.backends.accel.layer import Epilogue, TileTensor
 from codesign.compiler.backends.accel.node import Node, Region, tiles_at
 from codesign.compiler.backends.accel.pack import ConstantSegment, table_entries
+from codesign.ir.executable.accel_kernel import ACTIVATIONS, CONSTANTS
 
 _RINGS = (Memory.INP, Memory.WGT, Memory.VEC, Memory.PARAM, Memory.OUT)
 TABLE_ENTRIES = 256
@@ -57,15 +58,27 @@ class Builder:
         rows: int = 1,
         tiles: int,
         pitch: int = 0,
+        of: TileTensor | None = None,
     ) -> int:
-        """Return where constant tiles lie in a scratchpad; load them where they are not there."""
-        tag: Hashable = ("constant", address, rows, tiles, pitch)
+        """Return where tiles lie in a scratchpad; load them where they are not there.
+
+        They are constants, or tiles `of` a tensor, in the order in which these lie in DRAM.
+        """
+        tag: Hashable = ("constant", of, address, rows, tiles, pitch)
         ring = self.rings[memory]
         base = ring.find(tag)
         if base is None:
             base = ring.take(tag, rows * tiles)
             for node in load_constants(
-                self.config, memory, base, address, rows=rows, tiles=tiles, pitch=pitch or tiles
+                self.config,
+                memory,
+                base,
+                address,
+                rows=rows,
+                tiles=tiles,
+                pitch=pitch or tiles,
+                segment=CONSTANTS if of is None else ACTIVATIONS,
+                reads=() if of is None else (whole_region(of),),
             ):
                 self.add(node)
         return base

@@ -14,7 +14,13 @@ from codesign.accel.config import VECTOR_LOOPS, Memory
 from codesign.accel.isa import Destination, Gemm, Vector, VectorOp, XSource, YSource
 from codesign.compiler.backends.accel.box import load_box, store_box
 from codesign.compiler.backends.accel.builder import Builder, strides
-from codesign.compiler.backends.accel.layer import Epilogue, GemmLayer, Residual, TileTensor
+from codesign.compiler.backends.accel.layer import (
+    Computed,
+    Epilogue,
+    GemmLayer,
+    Residual,
+    TileTensor,
+)
 from codesign.compiler.backends.accel.node import Node, Region, tiles_at
 from codesign.compiler.backends.accel.pack import scaling_words
 from codesign.compiler.backends.accel.tile import GemmTiling
@@ -45,10 +51,12 @@ class Tile:
 class Addresses:
     """First beats of a layer's weights and params in DRAM; first entry of its table in lut.
 
-    The param tiles come in groups of `step` channel tiles.
+    The param tiles come in groups of `step` channel tiles. Weights are tiles `of` a tensor where
+    they are no constants.
     """
 
     weights: int
+    of: TileTensor | None
     params: int
     step: int
     table: int | None
@@ -64,9 +72,14 @@ def emit_gemm(builder: Builder, layer: GemmLayer, tiling: GemmTiling) -> None:
 
 def addresses_of(builder: Builder, layer: GemmLayer, step: int) -> Addresses:
     """Place a layer's constants in DRAM, params in groups of `step` channel tiles."""
-    weights = builder.constants.add(Memory.WGT, layer.weights)
+    of = None
+    if isinstance(layer.weights, Computed):
+        of = layer.weights.tensor
+        weights = of.base * builder.config.beats(Memory.WGT)
+    else:
+        weights = builder.constants.add(Memory.WGT, layer.weights)
     params = builder.constants.add(Memory.PARAM, _parameter_words(layer, step))
-    return Addresses(weights, params, step, builder.table(layer.epilogue))
+    return Addresses(weights, of, params, step, builder.table(layer.epilogue))
 
 
 def emit_tile(
@@ -124,6 +137,7 @@ def _multiply(
         rows=oc,
         tiles=ic * taps,
         pitch=inputs * taps,
+        of=addresses.of,
     )
     start = layer.first_input[tile.channels[0]]
     channels = tile.channels if layer.is_diagonal else (start + part[0], start + part[1])

@@ -111,6 +111,15 @@ class Residual:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computed:
+    """Weights that another step has computed: `tensor` has their tiles in the order of `shape`."""
+
+    tensor: TileTensor
+    shape: tuple[int, int, int, int, int, int]
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GemmLayer:
     """A convolution or product of matrices on the array.
@@ -126,7 +135,7 @@ class GemmLayer:
     result: TileTensor
     window: Window
     pad_value: int
-    weights: Array
+    weights: Array | Computed
     first_input: tuple[int, ...]
     scaling: Scaling
     epilogue: Epilogue

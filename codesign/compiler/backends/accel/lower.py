@@ -23,6 +23,7 @@ from codesign.compiler.backends.accel.layer import (
     WindowLayer,
 )
 from codesign.compiler.backends.accel.match import Composite, operator_name, parts_read
+from codesign.compiler.backends.accel.product import product_layer
 from codesign.compiler.backends.accel.weights import apart, is_depthwise, unrolled, weight_tiles
 from codesign.diagnostics import InternalError
 from codesign.dtypes import Array
@@ -33,6 +34,7 @@ from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.add import QAddAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.matmul import QMatmulAttrs
 from codesign.ops.qnn.multiply import QMultiplyAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
@@ -60,6 +62,11 @@ def lower(
             return layer if composite.add is None else _with_residual(composite, layer, sources)
         case QDenseAttrs():
             return _dense(composite, types, config, name, sources, result)
+        case QMatmulAttrs():
+            left, right = (_shape(types[each]) for each in main.args)
+            tensors = (sources[0], sources[1], result)
+            scaling, epilogue = _scaling(composite), _epilogue(composite)
+            return product_layer(name, (left, right), tensors, scaling, epilogue, config)
         case QSumPool2DAttrs() as attrs:
             scaling, epilogue = _scaling(composite), _epilogue(composite)
             return WindowLayer(

@@ -1,6 +1,6 @@
 """Groups of calls that the accelerator runs as one layer.
 
-    requantize(qnn.conv2d | qnn.dense | qnn.sum_pool2d)        [lookup]
+    requantize(qnn.conv2d | qnn.dense | qnn.matmul | qnn.sum_pool2d)  [lookup]
     qnn.add(requantize(qnn.conv2d), anything)                  [lookup]
     qnn.add | qnn.multiply | nn.max_pool2d | qnn.lookup        [lookup]
     reshape, concatenate                                       move nothing
@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, final
 
 from codesign.ir.relay.expr import Call, Constant, Expr, OpRef, Tuple
+from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
+from codesign.ops.qnn.matmul import QMatmulAttrs
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.transpose import TransposeAttrs
 
-SUMS: Final = frozenset({"qnn.conv2d", "qnn.dense", "qnn.sum_pool2d"})
+SUMS: Final = frozenset({"qnn.conv2d", "qnn.dense", "qnn.matmul", "qnn.sum_pool2d"})
 MOVES_NOTHING: Final = frozenset({"reshape", "concatenate"})
 SINGLE: Final = frozenset({"qnn.add", "qnn.multiply", "nn.max_pool2d"})
 
@@ -49,6 +51,11 @@ class Composite:
     flatten: Call | None = None
     gathers: bool = False
     spread: tuple[Call, ...] = ()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the host lays out what it reads and gives: no layer shares a step with it."""
+        return isinstance(self.main.attrs, QMatmulAttrs)
 
     @property
     def root(self) -> Call:
@@ -113,7 +120,12 @@ def parts_read(composite: Composite, data: Expr) -> tuple[Expr, ...]:
 
 
 def match_composites(
-    calls: Sequence[Call], uses: Uses, *, residuals: bool, tables: bool
+    calls: Sequence[Call],
+    uses: Uses,
+    types: Mapping[Expr, Type],
+    *,
+    residuals: bool,
+    tables: bool,
 ) -> tuple[Composite, ...]:
     """Return disjoint composites over calls in topological order, in the order of their roots.
 
@@ -126,7 +138,7 @@ def match_composites(
     position = {call: index for index, call in enumerate(calls)}
     gathered = _gathered(calls, uses)
     for call in calls:
-        composite = _composite(call, uses, users, residuals=residuals)
+        composite = _composite(call, uses, users, types, residuals=residuals)
         if composite is not None and not tables:
             composite = replace(composite, lookup=None)
         if composite is not None and (call in gathered or call.args[0] in gathered):
@@ -156,7 +168,12 @@ def _gathered(calls: Sequence[Call], uses: Uses) -> set[Call]:
 
 
 def _composite(
-    call: Call, uses: Uses, users: dict[Expr, Call], *, residuals: bool
+    call: Call,
+    uses: Uses,
+    users: dict[Expr, Call],
+    types: Mapping[Expr, Type],
+    *,
+    residuals: bool,
 ) -> Composite | None:
     name = operator_name(call)
     if name in SUMS:
@@ -167,7 +184,7 @@ def _composite(
             return None
         add = _add_after(requantize, users) if residuals and takes_residual(call) else None
         lookup = _lookup_after(add or requantize, users)
-        flatten = _flatten_before(call, uses) if name == "qnn.dense" else None
+        flatten = _flatten_before(call, uses, types) if name == "qnn.dense" else None
         return Composite(main=call, requantize=requantize, add=add, lookup=lookup, flatten=flatten)
     if name in SINGLE:
         return Composite(main=call, lookup=_lookup_after(call, users))
@@ -177,8 +194,8 @@ def _composite(
         return Composite(main=call)
     if name == "reshape":
         user = users.get(call)
-        if user is not None and operator_name(user) == "qnn.dense" and user.args[0] is call:
-            return None
+        if user is not None and operator_name(user) == "qnn.dense":
+            return None if _flatten_before(user, uses, types) is call else Composite(main=call)
         return Composite(main=call)
     return None
 
@@ -249,9 +266,11 @@ def _weight_size(call: Call) -> int:
     return weight.value.size if isinstance(weight, Constant) else 0
 
 
-def _flatten_before(dense: Call, uses: Uses) -> Call | None:
+def _flatten_before(dense: Call, uses: Uses, types: Mapping[Expr, Type]) -> Call | None:
+    """Return the reshape that makes rows of whole images, whose plane is the product's window."""
     match dense.args[0]:
-        case Call(callee=OpRef(name="reshape")) as reshape if uses[reshape] == 1:
-            return reshape
-        case _:
-            return None
+        case Call(callee=OpRef(name="reshape"), args=(image, *_)) as reshape if uses[reshape] == 1:
+            match types[image], types[reshape]:
+                case TensorType(shape=(n, _, _, _)), TensorType(shape=(rows, _)) if n == rows:
+                    return reshape
+    return None

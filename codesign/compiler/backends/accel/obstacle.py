@@ -14,13 +14,15 @@ import numpy as np
 
 from codesign.accel.config import AccelConfig
 from codesign.compiler.backends.accel.match import Composite, operator_name
+from codesign.compiler.backends.accel.product import product_obstacles
 from codesign.dtypes import Array, DType
-from codesign.ir.relay.expr import Call, Constant, Expr
+from codesign.ir.relay.expr import Constant, Expr
 from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.matmul import QMatmulAttrs
 from codesign.ops.qnn.requantize import RequantizeAttrs
 from codesign.ops.qnn.sum_pool2d import QSumPool2DAttrs
 
@@ -42,7 +44,7 @@ def _obstacles(
     if config.acc_bits != 32:
         yield f"accumulators of {config.acc_bits} bits saturate where the network's sums do not"
     for expr in (*composite.data, composite.root):
-        yield from _tensor_obstacles(types[expr], config)
+        yield from _tensor_obstacles(types[expr], config, is_matrix=composite.is_alone)
     if composite.lookup is not None or operator_name(composite.main) == "qnn.lookup":
         table = (composite.lookup or composite.main).args[1]
         if not config.has_lut:
@@ -51,19 +53,22 @@ def _obstacles(
             yield "the table is not a constant"
     yield from _main_obstacles(composite, types, config)
     if composite.requantize is not None:
-        yield from _requantize_obstacles(composite.requantize)
+        yield from _requantize_obstacles(composite, types[composite.root])
 
 
-def _tensor_obstacles(type_: Type, config: AccelConfig) -> Iterator[str]:
+def _tensor_obstacles(type_: Type, config: AccelConfig, *, is_matrix: bool) -> Iterator[str]:
     if not isinstance(type_, TensorType) or type_.dtype is not DType.INT8:
         yield f"the accelerator takes and gives int8 tensors, not {type_}"
         return
     shape = type_.static_shape
-    if len(shape) not in (2, 4):
+    if len(shape) not in (2, 4) and not is_matrix:
         yield f"tiles hold tensors of rank 2 or 4, not shape {shape}"
     elif math.prod(shape) == 0:
         yield f"shape {shape} has no elements"
-    elif math.prod(shape[2:]) * config.vec_tile_bits // config.bus_bits >= _STRIDE_LIMIT:
+    elif (
+        not is_matrix
+        and math.prod(shape[2:]) * config.vec_tile_bits // config.bus_bits >= _STRIDE_LIMIT
+    ):
         yield f"a plane of {shape[2:]} is longer than a load's stride"
 
 
@@ -76,6 +81,12 @@ def _main_obstacles(
             yield from _product_obstacles(composite, config)
             if composite.add is not None and not config.has_multiplier:
                 yield "the vector unit does not multiply (has_multiplier = false)"
+        case "qnn.matmul":
+            if any(isinstance(arg, Constant) for arg in main.args):
+                yield "an operand is a constant"
+            if isinstance(main.attrs, QMatmulAttrs):
+                pair = types[main.args[0]], types[main.args[1]]
+                yield from product_obstacles(main.attrs, pair, config)
         case "qnn.sum_pool2d":
             if isinstance(main.attrs, QSumPool2DAttrs):
                 yield from _window_obstacles(main.attrs.pool_size, (1, 1), main.attrs.padding)
@@ -138,12 +149,16 @@ def _window_obstacles(
         yield f"padding beyond {_PAD_LIMIT} does not fit a load"
 
 
-def _requantize_obstacles(requantize: Call) -> Iterator[str]:
+def _requantize_obstacles(composite: Composite, result: Type) -> Iterator[str]:
+    requantize = composite.requantize
+    assert requantize is not None, "who asks has one"
     if any(_constant(arg) is None for arg in requantize.args[1:]):
         yield "bias, multiplier or shift are not constants"
     if isinstance(requantize.attrs, RequantizeAttrs):
-        if requantize.attrs.axis != 1:
-            yield f"channels are axis 1, not {requantize.attrs.axis}"
+        rank = len(result.shape) if isinstance(result, TensorType) else 0
+        channels = rank - 1 if composite.is_alone else 1
+        if requantize.attrs.axis % rank != channels:
+            yield f"channels are axis {channels}, not {requantize.attrs.axis}"
         if requantize.attrs.dtype is not DType.INT8:
             yield f"results are int8, not {requantize.attrs.dtype}"
 

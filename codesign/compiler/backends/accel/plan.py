@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 from codesign.accel.config import AccelConfig, Memory
 from codesign.compiler.backends.accel.fit import shortage
 from codesign.compiler.backends.accel.layer import GemmLayer, Layer, Pair, TileTensor
 from codesign.compiler.backends.accel.lower import lower
 from codesign.compiler.backends.accel.match import Composite, operator_name, parts_read
+from codesign.compiler.backends.accel.product import left_layout, result_layout, right_layout
 from codesign.compiler.backends.accel.tile import candidates
 from codesign.compiler.backends.accel.weights import is_depthwise
 from codesign.diagnostics import CodesignError, InternalError, OnnxNode
 from codesign.ir.executable.accel_kernel import ACTIVATIONS
 from codesign.ir.executable.layout import Patches, Placement
+from codesign.ir.executable.matrices import Below, Beside
 from codesign.ir.relay.expr import Call, Constant, Expr, Var
 from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 
 _ALIGNMENT: Final = 4096
 """Tensors begin on a page, so that their rows are cut into as few bursts as can be."""
+
+
+_OF_INPUTS: Final = (Memory.INP, Memory.WGT)
+"""Memories whose tiles have columns of input channels."""
+
+Layout: TypeAlias = Patches | Beside | Below
+"""What the host makes of a tensor before it packs it."""
 
 
 def runs_on_gemm(composite: Composite, config: AccelConfig) -> bool:
@@ -33,7 +42,7 @@ def runs_on_gemm(composite: Composite, config: AccelConfig) -> bool:
                 raise InternalError("a weight that must be constant is not")
             return not is_depthwise(weight.value, groups, config)
         case _:
-            return operator_name(composite.main) == "qnn.dense"
+            return operator_name(composite.main) in ("qnn.dense", "qnn.matmul")
 
 
 @final
@@ -63,7 +72,7 @@ class Plan:
     config: AccelConfig
     types: Mapping[Expr, Type]
     placements: list[Placement] = field(default_factory=list)
-    by_key: dict[tuple[Expr, int, Patches | None], Placement] = field(default_factory=dict)
+    by_key: dict[tuple[Expr, int, Layout | None], Placement] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     size: int = 0
     apart: bool = False
@@ -82,6 +91,8 @@ class Plan:
             for part in composite.data:
                 self._source(part, Memory.OUT)
             return []
+        if composite.is_alone:
+            return [self._product(composite, name)]
         memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
         result = self.result_of(composite, name)
         source = composite.data[0]
@@ -117,10 +128,29 @@ class Plan:
 
     def trial(self, composite: Composite) -> Layer:
         """Return the layer with all its operands in places of their own."""
+        if composite.is_alone:
+            return self._product(composite, "result")
         memory = Memory.INP if runs_on_gemm(composite, self.config) else Memory.VEC
         sources = self._operands(composite, memory)
         result = self.result_of(composite, "result")
         return lower(composite, self.types, self.config, _name(composite), sources, result)
+
+    def _product(self, composite: Composite, name: str) -> Layer:
+        """Place both operands and the result of a product, each as the array wants it."""
+        config = self.config
+        places = []
+        for expr, memory, layout in (
+            (composite.main.args[0], Memory.INP, left_layout(config)),
+            (composite.main.args[1], Memory.WGT, right_layout(config)),
+            (composite.root, Memory.OUT, result_layout(config)),
+        ):
+            is_result = expr is composite.root
+            if not is_result and not isinstance(expr, Var) and not self.apart:
+                raise InternalError("the host lays out what a product reads")
+            own = name if is_result else self._unique(_operand_name(expr))
+            places.append(self._view(self.place(expr, own, memory, matrices=layout)))
+        left, right, result = places
+        return lower(composite, self.types, config, name, (left, right), result)
 
     def _operands(self, composite: Composite, memory: Memory) -> tuple[TileTensor, ...]:
         return tuple(
@@ -219,11 +249,10 @@ class Plan:
                 f"a layer reads tiles of {block} channels that another layer wrote otherwise",
                 help="give each layer a region of its own (block_in is not block_out)",
             )
-        base = expr.name if isinstance(expr, Var) else "operand"
         fill = 0
         if composite is not None and isinstance(composite.main.attrs, QConv2DAttrs):
             fill = composite.main.attrs.zero_point
-        return self.place(expr, self._unique(base), memory, patches, fill)
+        return self.place(expr, self._unique(_operand_name(expr)), memory, patches, fill)
 
     def place(
         self,
@@ -232,10 +261,14 @@ class Plan:
         memory: Memory,
         patches: Patches | None = None,
         fill: int = 0,
+        matrices: Beside | Below | None = None,
     ) -> Placement:
         """Return a new place for an expression in tiles of a memory."""
         config = self.config
         part = self.joins.get(expr) if patches is None else None
+        alignment = max(_ALIGNMENT, config.dram_tile_bytes(memory))
+        if part is None:
+            self.size = -(-self.size // alignment) * alignment
         address = self.size // config.bus_bytes
         if part is not None:
             address = self._address_in(part, name, memory)
@@ -244,17 +277,17 @@ class Plan:
             shape=self._shape(expr),
             segment=ACTIVATIONS,
             address=address,
-            batch=config.batch,
-            block=config.block_in if memory is Memory.INP else config.block_out,
+            batch=config.block_out if memory is Memory.WGT else config.batch,
+            block=config.block_in if memory in _OF_INPUTS else config.block_out,
             tile_bytes=config.dram_tile_bytes(memory),
             fill=fill,
             patches=patches,
+            matrices=matrices,
         )
         if part is None:
-            alignment = max(_ALIGNMENT, place.tile_bytes)
             self.size += -(-place.bytes // alignment) * alignment
         self.placements.append(place)
-        self.by_key[expr, place.block, patches] = place
+        self.by_key[expr, place.block, patches or matrices] = place
         return place
 
     def _address_in(self, part: JoinedPart, name: str, memory: Memory) -> int:
@@ -305,6 +338,10 @@ class Plan:
             candidate = f"{name}.{count}"
         self.names.add(candidate)
         return candidate
+
+
+def _operand_name(expr: Expr) -> str:
+    return expr.name if isinstance(expr, Var) else "operand"
 
 
 def _name(composite: Composite) -> str:

@@ -21,6 +21,7 @@ from codesign.ir.executable.accel_kernel import AccelKernel
 from codesign.ir.relay.expr import Call, Expr, Function, Tuple, Var
 from codesign.ir.relay.types import TensorType, Type
 from codesign.ir.relay.visit import post_order, use_counts
+from codesign.ops.qnn.conv2d import QConv2DAttrs
 
 
 def compile_accel(
@@ -41,7 +42,7 @@ def compile_accel(
     results = function.body.fields if isinstance(function.body, Tuple) else (function.body,)
     calls = tuple(node for node in post_order(*results) if isinstance(node, Call))
     composites = match_composites(
-        calls, use_counts(*results), residuals=takes_residuals(config), tables=config.has_lut
+        calls, use_counts(*results), types, residuals=takes_residuals(config), tables=config.has_lut
     )
     _refuse_obstacles(calls, composites, types, config)
     plan = Plan(config, types, joins=_joins(composites, types, config))
@@ -88,7 +89,9 @@ def why_not(composite: Composite, types: Mapping[Expr, Type], config: AccelConfi
 def _fits_unrolled(composite: Composite, types: Mapping[Expr, Type], config: AccelConfig) -> bool:
     """Whether a layer that reads an input of the network fits once the host has unrolled it."""
     source = composite.data[0]
-    if not isinstance(source, Var) or not runs_on_gemm(composite, config):
+    if not isinstance(source, Var) or not isinstance(composite.main.attrs, QConv2DAttrs):
+        return False
+    if not runs_on_gemm(composite, config):
         return False
     plan = Plan(config, types, apart=True)
     result = plan.result_of(composite, "result")

@@ -21,6 +21,7 @@ from codesign.ops.cast import CastAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
+from codesign.ops.qnn.matmul import QMatmulAttrs
 from codesign.ops.reshape import ReshapeAttrs
 from codesign.ops.transpose import TransposeAttrs
 
@@ -111,10 +112,18 @@ def product(builder: Builder, data: Operand, weight: Array) -> Expr:
 
 
 def matrix_product(builder: Builder, lhs: Operand, rhs: Operand) -> Expr:
-    """Return the sums of two matrices, both known at run time only, as int32.
+    """Return the sums of two stacks of matrices, both known at run time only, as int32.
 
-    They are taken in floating point that is wide enough to be exact.
+    Where a zero point is known at run time only too, they are taken in floating point that is wide
+    enough to be exact.
     """
+    (left_zero, left_rest), (right_zero, right_rest) = (
+        _zero_point(builder, each) for each in (lhs, rhs)
+    )
+    if left_rest is None and right_rest is None:
+        codes = (signed(builder, each.codes) for each in (lhs, rhs))
+        attrs = QMatmulAttrs(lhs_zero_point=left_zero, rhs_zero_point=right_zero)
+        return builder.call("qnn.matmul", *codes, attrs=attrs)
     inner = builder.shape_of(lhs.codes)[-1]
     bits = sum(builder.dtype_of(each.codes).bits for each in (lhs, rhs))
     is_exact = inner << bits <= _EXACT_FLOAT32
