@@ -35,7 +35,7 @@ ModelArgument = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="An ONNX file, or the name of a network that comes with the project "
-        "(orientation, direction, digits, efficientnet-lite0, resnet18).",
+        "(orientation, direction, recognition, digits, efficientnet-lite0, resnet18).",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs to read.")]

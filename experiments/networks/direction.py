@@ -33,10 +33,10 @@ HEIGHT: Final = 48
 WIDTH: Final = 192
 
 
-def preprocess(image: Pixels) -> npt.NDArray[np.float32]:
-    """Return float32 Tensor[(3, 48, 192)] of an RGB line of height 48 and width up to 192."""
+def preprocess(image: Pixels, width: int = WIDTH) -> npt.NDArray[np.float32]:
+    """Return float32 Tensor[(3, 48, width)] of an RGB line of height 48 that is no wider."""
     scaled = (image[:, :, ::-1].transpose(2, 0, 1).astype(np.float32) / 255 - 0.5) / 0.5
-    padded = np.zeros((3, HEIGHT, WIDTH), np.float32)
+    padded = np.zeros((3, HEIGHT, width), np.float32)
     padded[:, :, : scaled.shape[2]] = scaled
     return padded
 

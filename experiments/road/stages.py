@@ -52,9 +52,13 @@ class StageResult:
 
     @property
     def classes(self) -> Array:
-        """The class each sample gets: the place of the greatest element of the first output."""
-        classes: Array = self.first_output.argmax(axis=1)
-        return classes
+        """The class each sample gets: the place of the greatest element of the first output.
+
+        Where that has several rows, each row gets one: Tensor[(samples, rows)].
+        """
+        firsts = np.stack([next(iter(each.values())) for each in self.outputs])
+        rows = firsts.reshape(len(firsts), -1, firsts.shape[-1]).argmax(axis=2)
+        return rows[:, 0] if rows.shape[1] == 1 else rows
 
 
 def run_stage(
