@@ -22,6 +22,7 @@ from codesign.compiler.partition.assign import Assignment, assign
 from codesign.compiler.partition.gpu import assign_gpu
 from codesign.compiler.partition.graph import is_first_order, is_graph
 from codesign.compiler.partition.split import Part, split
+from codesign.compiler.partition.upsampled import split_upsampling
 from codesign.compiler.pass_manager import write_to
 from codesign.compiler.pipelines import optimize
 from codesign.compiler.target import Target
@@ -91,6 +92,8 @@ def compile(  # noqa: A001  (the verb that users look for)
     machine = (config or AccelConfig()).check() if chosen is Target.ACCEL else None
     module = source if isinstance(source, Module) else source.module
     observe = None if dump is None else write_to(dump)
+    if machine is not None:
+        module = split_upsampling(module)
     module = optimize(module, level, passes=passes, verify=verify, observe=observe)
     types = infer_types(module)
     main = module.main

@@ -23,7 +23,6 @@ from codesign.compiler.quantization.plan import make_plan
 from codesign.compiler.quantization.realize import Realizer
 from codesign.compiler.quantization.report import LayerReport, QuantizationReport
 from codesign.compiler.quantization.transposed import split_transposed
-from codesign.compiler.quantization.upsampled import split_upsampling
 from codesign.diagnostics import InternalError, OnnxNode
 from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Call, Expr, OpRef
@@ -66,7 +65,7 @@ def quantize(
         samples = tuple(samples)
     if _has_codes(module.main):
         return Quantized(module, QuantizationReport((), 0, settings.scheme))
-    module = split_upsampling(split_transposed(module))
+    module = split_transposed(module)
     main = module.main
     types = infer_types(module)
     is_wide = settings.scheme.codes is DType.INT16

@@ -8,7 +8,7 @@ import pytest
 from codesign.accel.presets import preset
 from codesign.compiler import driver
 from codesign.compiler.quantization import quantize
-from codesign.compiler.quantization.upsampled import split_upsampling
+from codesign.compiler.partition.upsampled import split_upsampling
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Call, Constant, Expr, Function, OpRef, Var
 from codesign.ir.relay.module import Module
@@ -20,6 +20,7 @@ from host_runtime.session import Session
 from tests.support.regions import meaning
 
 X = Var("x", TensorType((1, 8, 3, 5), DType.FLOAT32))
+CODES = Var("codes", TensorType((1, 8, 3, 5), DType.INT8))
 
 
 def _resized(data: Expr, attrs: ResizeAttrs) -> Call:
@@ -42,18 +43,18 @@ def test_the_copies_together_are_the_larger_image(
         coordinate_transformation_mode=coordinates,
         rounding_method="floor" if coordinates == "asymmetric" else "round_prefer_floor",
     )
-    body = _resized(X, attrs)
-    split = split_upsampling(Module({"main": Function((X,), body)})).main
+    body = _resized(CODES, attrs)
+    split = split_upsampling(Module({"main": Function((CODES,), body)})).main
     assert _copies(split.body) == copies
-    data = np.random.default_rng(1).normal(0, 1, X.annotation.static_shape).astype(np.float32)
-    (got,) = meaning((split.body,), {X: data})
+    shape = CODES.annotation.static_shape
+    data = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
+    (got,) = meaning((split.body,), {CODES: data})
     np.testing.assert_array_equal(got, data.repeat(size[0] // 3, 2).repeat(size[1] // 5, 3))
 
 
 @pytest.mark.parametrize(
     "attrs",
     [
-        ResizeAttrs(size=(6, 10), method="linear"),
         ResizeAttrs(size=(6, 12), method="nearest_neighbor"),
         ResizeAttrs(
             size=(6, 10),
@@ -63,11 +64,18 @@ def test_the_copies_together_are_the_larger_image(
         ),
         ResizeAttrs(size=(3, 5), method="nearest_neighbor"),
     ],
-    ids=["between elements", "no whole factor", "another share for each", "no other size"],
+    ids=["no whole factor", "another share for each", "no other size"],
 )
 def test_what_is_no_repetition_stays(attrs: ResizeAttrs) -> None:
-    module = Module({"main": Function((X,), _resized(X, attrs))})
+    module = Module({"main": Function((CODES,), _resized(CODES, attrs))})
     assert _copies(split_upsampling(module).main.body) == 0
+
+
+def test_what_is_no_code_stays() -> None:
+    for method in ("nearest_neighbor", "linear"):
+        attrs = ResizeAttrs(size=(6, 10), method=method)
+        module = Module({"main": Function((X,), _resized(X, attrs))})
+        assert _copies(split_upsampling(module).main.body) == 0
 
 
 @pytest.mark.parametrize("name", ["tiny", "base"])

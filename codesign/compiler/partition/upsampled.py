@@ -16,16 +16,20 @@ import numpy as np
 
 from codesign.compiler.analysis.infer_types import infer_types
 from codesign.compiler.quantization.transposed import interleaved
+from codesign.dtypes import DType
 from codesign.ir.relay.expr import Call, Expr, OpRef
 from codesign.ir.relay.module import Module
-from codesign.ir.relay.types import TensorType
+from codesign.ir.relay.types import UNKNOWN, TensorType
 from codesign.ir.relay.visit import rewrite_pairs
 from codesign.ops.image.resize2d import ResizeAttrs, nearest, source_places
 from codesign.ops.nn.pool2d import Pool2DAttrs
 
 
 def split_upsampling(module: Module) -> Module:
-    """Return a network that upsamples to the nearest by whole factors as copies between copies."""
+    """Return a network that upsamples codes to the nearest by whole factors as interleaved copies.
+
+    The host is faster at upsampling itself: this is for the accelerator alone.
+    """
     main = module.main
     types = infer_types(module)
 
@@ -37,6 +41,8 @@ def split_upsampling(module: Module) -> Module:
         source, result = types[original.args[0]], types[original]
         assert isinstance(source, TensorType), "images are tensors"
         assert isinstance(result, TensorType), "images are tensors"
+        if source.dtype is not DType.INT8 or UNKNOWN in source.shape:
+            return rebuilt
         factors = _factors(original.attrs, source.static_shape[2:])
         if factors is None:
             return rebuilt
