@@ -7,8 +7,8 @@ import pytest
 
 from codesign.accel.presets import preset
 from codesign.compiler import driver
-from codesign.compiler.quantization import quantize
 from codesign.compiler.partition.upsampled import split_upsampling
+from codesign.compiler.quantization import quantize
 from codesign.dtypes import DType
 from codesign.ir.relay.expr import Call, Constant, Expr, Function, OpRef, Var
 from codesign.ir.relay.module import Module
