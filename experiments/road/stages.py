@@ -57,7 +57,7 @@ class StageResult:
         Where that has several rows, each row gets one: Tensor[(samples, rows)].
         """
         firsts = np.stack([next(iter(each.values())) for each in self.outputs])
-        rows = firsts.reshape(len(firsts), -1, firsts.shape[-1]).argmax(axis=2)
+        rows: Array = firsts.reshape(len(firsts), -1, firsts.shape[-1]).argmax(axis=2)
         return rows[:, 0] if rows.shape[1] == 1 else rows
 
 

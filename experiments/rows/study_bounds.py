@@ -3,8 +3,9 @@
 A layer's bound is max(MACs / (MACs per cycle), bytes / (bytes per cycle)) with the network's own
 multiply-accumulates, without those of padded channels, and the bytes that have to move once: data
 that is read, weights and result, one byte an element. Params, tables, instructions and padding are
-not counted. A sum with a residual costs the convolution that it follows one more tensor to read;
-other sums, products and pools move what they read and write. A network's bound is the sum over its
+not counted. A sum with a residual costs the convolution that it follows one more tensor to read; a
+pool that alone reads a convolution's result moves nothing, and the convolution writes the pool's.
+Other sums, products and pools move what they read and write. A network's bound is the sum over its
 layers, since their activations go through DRAM.
 """
 
@@ -21,7 +22,7 @@ from codesign.compiler.analysis.infer_types import infer_types
 from codesign.ir.relay.expr import Call, Expr, OpRef, Tuple
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import TensorType
-from codesign.ir.relay.visit import post_order
+from codesign.ir.relay.visit import post_order, use_counts
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 
 
@@ -107,12 +108,16 @@ def _whole(channels: int, block: int) -> int:
 
 
 def _operators(module: Module, shapes: _Shapes) -> Iterator[tuple[Call, int, int]]:
+    pools = dict(_pools(module))
     for call in _calls(module):
         match _name(call):
             case "qnn.conv2d" | "qnn.dense":
                 weight, result = prod(shapes[call.args[1]]), prod(shapes[call])
-                moved = _read(call, shapes) + weight + result
+                written = prod(shapes[pools.get(call, call)])
+                moved = _read(call, shapes) + weight + written
                 yield call, result * weight // shapes[call][1], moved
+            case "nn.max_pool2d" | "qnn.sum_pool2d" if call in pools.values():
+                pass
             case "nn.max_pool2d" | "qnn.sum_pool2d" | "qnn.multiply":
                 yield call, 0, sum(prod(shapes[each]) for each in (*call.args, call))
             case "qnn.add" if _convolution_before(call) is None:
@@ -140,15 +145,37 @@ def _residuals(module: Module, shapes: _Shapes) -> Iterator[tuple[Call, int]]:
             yield convolution, prod(shapes[call])
 
 
+def _pools(module: Module) -> Iterator[tuple[Call, Call]]:
+    """Yield each convolution whose result a pool alone reads, with the pool."""
+    uses = use_counts(module.main.body)
+    for call in _calls(module):
+        if _name(call) not in {"nn.max_pool2d", "qnn.sum_pool2d"}:
+            continue
+        source = call.args[0]
+        single = uses[source] == 1
+        if isinstance(source, Call) and _name(source) == "qnn.lookup":
+            source = source.args[0]
+            single = single and uses[source] == 1
+        if isinstance(source, Call) and _name(source) == "qnn.add":
+            convolution = _convolution_before(source)
+        else:
+            convolution = _convolution_under(source)
+        if single and convolution is not None and _name(convolution) == "qnn.conv2d":
+            yield convolution, call
+
+
 def _convolution_before(add: Call) -> Call | None:
     """Return the convolution whose result a sum adds to something; None where there is none."""
-    for arg in add.args:
-        match arg:
-            case Call(callee=OpRef(name="qnn.requantize"), args=(Call() as layer, *_)):
-                return layer
-            case _:
-                pass
-    return None
+    found = (_convolution_under(arg) for arg in add.args)
+    return next((each for each in found if each is not None), None)
+
+
+def _convolution_under(requantize: Expr) -> Call | None:
+    match requantize:
+        case Call(callee=OpRef(name="qnn.requantize"), args=(Call() as layer, *_)):
+            return layer
+        case _:
+            return None
 
 
 def _calls(module: Module) -> Iterator[Call]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from codesign.accel.presets import preset
-from codesign.ir.relay.expr import Function
+from codesign.ir.relay.expr import Function, Tuple
 from codesign.ir.relay.module import Module
 from experiments.networks import mobilenet
 from experiments.rows.study_bounds import bound_cycles, needs
@@ -35,6 +35,18 @@ def test_a_sum_costs_one_more_tensor() -> None:
     module = Module({"main": Function((x,), maker.add(maker.conv(x, (16, 16, 1, 1)), x))})
     (need,) = needs(module)
     assert (need.bytes, need.residual_bytes) == (256 + 256 + 256, 256)
+
+
+def test_a_pool_behind_a_convolution_moves_its_result_alone() -> None:
+    maker = Maker(np.random.default_rng(1))
+    x = maker.var((1, 16, 4, 4))
+    pool = {"pool_size": (2, 2), "strides": (2, 2)}
+    layer = maker.add(maker.conv(x, (16, 16, 1, 1)), x)
+    (need,) = needs(Module({"main": Function((x,), maker.max_pool(layer, **pool))}))
+    assert (need.macs, need.bytes, need.residual_bytes) == (16 * 256, 256 + 256 + 64, 256)
+    both = Tuple((layer, maker.max_pool(layer, **pool)))
+    first, second = needs(Module({"main": Function((x,), both)}))
+    assert (first.bytes, second.bytes) == (256 + 256 + 256, 256 + 64)
 
 
 def test_a_bound_in_tiles_counts_idle_rows_and_lanes() -> None:

@@ -9,9 +9,11 @@ from typing import Final
 import numpy as np
 
 from codesign.accel.config import AccelConfig
+from codesign.compiler.analysis.infer_types import infer_expression
 from codesign.compiler.backends.accel.search import Tuning
 from codesign.diagnostics import CodesignError
-from codesign.ir.relay.expr import Expr, Var
+from codesign.ir.relay.expr import Call, Expr, Function, Var
+from codesign.ir.relay.types import TensorType
 from tests.support.regions import Maker, assert_same
 
 _SHORTAGE: Final = re.compile(
@@ -96,7 +98,7 @@ def random_layer(rng: np.random.Generator, maker: Maker) -> tuple[tuple[Var, ...
     match int(rng.integers(10)):
         case 0:
             outputs = int(rng.integers(1, 20))
-            return (x,), maker.conv(x, (outputs, c, *kernel), **window)
+            return (x,), _pooled(rng, maker, x, maker.conv(x, (outputs, c, *kernel), **window))
         case 1:
             return (x,), maker.conv(x, (2 * c, 1, *kernel), groups=c, **window)
         case 2:
@@ -108,7 +110,8 @@ def random_layer(rng: np.random.Generator, maker: Maker) -> tuple[tuple[Var, ...
         case 5:
             return (x, y), maker.add(x, y)
         case 6:
-            return (x,), maker.lookup(x)
+            around = tuple(int(each) for each in rng.integers(0, 9, 4))
+            return (x,), maker.lookup(maker.pad(x, around) if rng.random() < 0.6 else x)
         case 7:
             groups = int(rng.integers(2, 5))
             wide = maker.var((n, groups * c, h, w))
@@ -122,3 +125,21 @@ def random_layer(rng: np.random.Generator, maker: Maker) -> tuple[tuple[Var, ...
         case _:
             flat, outputs = maker.var((n, c * h)), int(rng.integers(1, 40))
             return (flat,), maker.dense(flat, (outputs, c * h))
+
+
+def _pooled(rng: np.random.Generator, maker: Maker, x: Var, layer: Call) -> Expr:
+    """Return a layer as it is, or with a pool behind it."""
+    if rng.random() < 0.3:
+        return layer
+    type_ = infer_expression(Function((x,), layer))[layer]
+    assert isinstance(type_, TensorType), "layers give tensors"
+    _, channels, *plane = type_.static_shape
+    kernel = tuple(int(rng.integers(1, min(3, size) + 1)) for size in plane)
+    window = {
+        "pool_size": kernel,
+        "strides": tuple(int(each) for each in rng.integers(1, 4, 2)),
+        "padding": tuple(int(rng.integers(0, kernel[axis % 2])) for axis in range(4)),
+    }
+    if rng.random() < 0.5:
+        return maker.max_pool(layer, **window)
+    return maker.sum_pool(layer, channels, **window)

@@ -18,6 +18,7 @@ from codesign.ir.executable.accel_kernel import AccelKernel
 from codesign.ir.relay.expr import Attrs, Call, Constant, Expr, Function, OpRef, Tuple, Var
 from codesign.ir.relay.types import TensorType
 from codesign.ir.relay.visit import post_order
+from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.add import QAddAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
@@ -156,6 +157,12 @@ class Maker:
 
     def lookup(self, x: Expr) -> Call:
         return _call("qnn.lookup", x, self.data((256,)))
+
+    def pad(self, x: Expr, padding: tuple[int, int, int, int]) -> Call:
+        top, left, bottom, right = padding
+        around = ((0, 0), (0, 0), (top, bottom), (left, right))
+        value = float(self.rng.integers(-128, 128))
+        return _call("nn.pad", x, attrs=PadAttrs(pad_width=around, value=value))
 
     def reshape(self, x: Expr, shape: tuple[int, ...]) -> Call:
         return _call("reshape", x, attrs=ReshapeAttrs(shape=shape))

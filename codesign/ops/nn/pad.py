@@ -17,8 +17,8 @@ from codesign.dtypes import Array
 from codesign.ir.relay.expr import Attrs, Call
 from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.nn.window import Pair, pad_constant
-from codesign.ops.operator import Fusion, NotOnAccelerator, Operator
-from codesign.ops.relations import HOST_MOVES, attributes, mistake, no_work, static_tensors
+from codesign.ops.operator import Fusion, OnUnit, Operator
+from codesign.ops.relations import attributes, mistake, no_work, static_tensors
 
 
 @final
@@ -83,6 +83,6 @@ OPERATOR: Final = Operator(
     relation=_relation,
     reference=_reference,
     fusion=Fusion.INJECTIVE,
-    accel=NotOnAccelerator(HOST_MOVES),
+    accel=OnUnit("vector"),
     work=no_work,
 )

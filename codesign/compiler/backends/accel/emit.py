@@ -37,9 +37,9 @@ def emit(
     outputs: tuple[Placement, ...],
     tensors: tuple[Placement, ...],
     activation_bytes: int,
-    tuning: Tuning | None = None,
+    search: Search,
 ) -> AccelKernel:
-    """Return the kernel of layers whose tensors have been placed, tiled as `tuning` finds best.
+    """Return the kernel of layers whose tensors have been placed, tiled as `search` finds best.
 
     Raises
     ------
@@ -50,13 +50,13 @@ def emit(
     if misfits:
         errors = [refuse(layer, needs, config) for layer, needs in misfits]
         raise CodesignError(*(each for error in errors for each in error.diagnostics))
-    choices = Search(config, tuning).choose(layers)
+    choices = search.choose(layers)
     builder = Builder(config)
     bounds = [0]
     for layer, choice in zip(layers, choices, strict=True):
         emit_layer(builder, layer, choice)
         bounds.append(len(builder.nodes))
-    order = _order(builder, layers, tuning)
+    order = _order(builder, layers, search.tuning)
     instructions = synchronize([builder.nodes[index] for index in order])
     constants = bytes(builder.constants.image)
     program = Program(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import TypeVar, final
 
 from codesign.accel.config import AccelConfig, Memory
 from codesign.compiler.backends.accel.layer import (
@@ -15,7 +15,11 @@ from codesign.compiler.backends.accel.layer import (
     MultiplyLayer,
     WindowLayer,
 )
+from codesign.compiler.backends.accel.pool import most_sums
 from codesign.diagnostics import CodesignError, Problem
+from codesign.dtypes import Array
+
+Tiles = TypeVar("Tiles", int, Array)
 
 
 @final
@@ -32,12 +36,13 @@ def shortage(layer: Layer, config: AccelConfig) -> tuple[NeedsMore, ...]:
     least: dict[Memory, int] = {Memory.OUT: 1}
     match layer:
         case GemmLayer():
-            extent = layer.window.extent((1, 1))
-            least[Memory.INP] = extent[0] * extent[1]
+            sums = most_sums(layer, (1, 1))
+            least[Memory.INP] = math.prod(layer.window.extent(sums))
             least[Memory.WGT] = math.prod(layer.window.kernel)
-            least[Memory.PARAM] = 1 if layer.residual is None else 2
+            least[Memory.PARAM] = gemm_params(layer, 1)
+            least[Memory.ACC] = config.acc_banks * math.prod(sums)
             if layer.residual is not None:
-                least[Memory.VEC] = 1
+                least[Memory.VEC] = math.prod(sums)
         case WindowLayer():
             extent = layer.window.extent((1, 1))
             least[Memory.VEC] = extent[0] * extent[1]
@@ -83,6 +88,12 @@ def refuse(layer: Layer, needs: tuple[NeedsMore, ...], config: AccelConfig) -> C
             for need in needs
         )
     )
+
+
+def gemm_params(layer: GemmLayer, oc: Tiles) -> Tiles:
+    """Return the param tiles of `oc` channel tiles: scaling, residual's, pool's."""
+    pooled = layer.pool is not None and layer.pool.total is not None
+    return oc * (1 + pooled) + (layer.residual is not None)
 
 
 def param_tiles(layer: WindowLayer) -> int:

@@ -121,12 +121,42 @@ class Computed:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PooledSum:
+    """A sum under a window, of a layer's own requantized result free of its zero point.
+
+    That result lies within `low` to `high`; every term is it and `offset`, and `scaling` makes
+    codes of the sum.
+    """
+
+    low: int
+    high: int
+    offset: int
+    scaling: Scaling
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pool:
+    """A pool at the end of a gemm layer: of its own `size` rows and columns of results.
+
+    Maxima are taken of sums before they are scaled, where no `total` is: scale, clip and table
+    keep the order of values.
+    """
+
+    window: Window
+    size: Pair
+    total: PooledSum | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GemmLayer:
     """A convolution or product of matrices on the array.
 
     `weights` is int8[tiles of out channels, tiles of in channels that each reads, kh, kw,
     block_out, block_in]; tile o of the output reads input tiles from `first_input[o]` on. The
-    channel tiles of tensors in `more` follow those of `source`.
+    channel tiles of tensors in `more` follow those of `source`. With a `pool`, `result` and
+    `epilogue` are the pool's.
     """
 
     name: str
@@ -142,6 +172,7 @@ class GemmLayer:
     macs: int
     residual: Residual | None = None
     more: tuple[TileTensor, ...] = ()
+    pool: Pool | None = None
 
     @property
     def is_grouped(self) -> bool:

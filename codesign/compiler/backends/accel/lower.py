@@ -23,6 +23,7 @@ from codesign.compiler.backends.accel.layer import (
     WindowLayer,
 )
 from codesign.compiler.backends.accel.match import Composite, operator_name, parts_read
+from codesign.compiler.backends.accel.pool import with_pool
 from codesign.compiler.backends.accel.product import product_layer
 from codesign.compiler.backends.accel.weights import apart, is_depthwise, unrolled, weight_tiles
 from codesign.diagnostics import InternalError
@@ -30,6 +31,7 @@ from codesign.dtypes import Array
 from codesign.ir.executable.layout import Patches
 from codesign.ir.relay.expr import Constant, Expr
 from codesign.ir.relay.types import TensorType, Type
+from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.add import QAddAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
@@ -56,6 +58,12 @@ def lower(
     With `patches` the source is what the host has unrolled, and the layer's window what is left.
     """
     main = composite.main
+    if composite.pool is not None:
+        own = replace(composite, pool=None)
+        size = _shape(types[own.root])[2:]
+        layer = lower(own, types, config, name, sources, result, patches)
+        pool = lower(composite.pool, types, config, name, (result,), result)
+        return with_pool(layer, pool, (size[0], size[1]))
     match main.attrs:
         case QConv2DAttrs():
             layer = _convolution(composite, types, config, name, (sources[0], result), patches)
@@ -84,25 +92,16 @@ def lower(
                 macs=0,
             )
         case Pool2DAttrs() as attrs:
-            return WindowLayer(
-                name=name,
-                operator="nn.max_pool2d",
-                source=sources[0],
-                result=result,
-                window=Window(
-                    kernel=attrs.pool_size,
-                    strides=attrs.strides,
-                    dilation=attrs.dilation,
-                    padding=attrs.padding,
-                ),
-                pad_value=_LEAST,
-                combine="max",
-                weights=None,
-                scaling=None,
-                zero_point=0,
-                epilogue=replace(Epilogue(), table=_table(composite)),
-                macs=0,
+            window = Window(
+                kernel=attrs.pool_size,
+                strides=attrs.strides,
+                dilation=attrs.dilation,
+                padding=attrs.padding,
             )
+            return _maxima(composite, name, sources[0], result, window, _LEAST)
+        case PadAttrs(pad_width=(_, _, (top, bottom), (left, right))) as attrs:
+            window = Window(padding=(top, left, bottom, right))
+            return _maxima(composite, name, sources[0], result, window, int(attrs.value))
         case QAddAttrs() as attrs:
             return _add(composite, attrs, config, name, sources, result)
         case QMultiplyAttrs() as attrs:
@@ -209,6 +208,30 @@ def _with_residual(
             high=attrs.maximum,
             table=_table(composite),
         ),
+    )
+
+
+def _maxima(
+    composite: Composite,
+    name: str,
+    source: TileTensor,
+    result: TileTensor,
+    window: Window,
+    pad_value: int,
+) -> WindowLayer:
+    return WindowLayer(
+        name=name,
+        operator=operator_name(composite.main) or "",
+        source=source,
+        result=result,
+        window=window,
+        pad_value=pad_value,
+        combine="max",
+        weights=None,
+        scaling=None,
+        zero_point=0,
+        epilogue=Epilogue(table=_table(composite)),
+        macs=0,
     )
 
 

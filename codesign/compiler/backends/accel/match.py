@@ -2,7 +2,8 @@
 
     requantize(qnn.conv2d | qnn.dense | qnn.matmul | qnn.sum_pool2d)  [lookup]
     qnn.add(requantize(qnn.conv2d), anything)                  [lookup]
-    qnn.add | qnn.multiply | nn.max_pool2d | qnn.lookup        [lookup]
+    qnn.add | qnn.multiply | nn.max_pool2d | nn.pad            [lookup]
+    qnn.lookup
     reshape, concatenate                                       move nothing
     qnn.dense(concatenate(…))                                  reads part by part
     reshape(transpose(reshape(concatenate(…))))                interleaves planes: moves nothing
@@ -26,7 +27,7 @@ from codesign.ops.transpose import TransposeAttrs
 
 SUMS: Final = frozenset({"qnn.conv2d", "qnn.dense", "qnn.matmul", "qnn.sum_pool2d"})
 MOVES_NOTHING: Final = frozenset({"reshape", "concatenate"})
-SINGLE: Final = frozenset({"qnn.add", "qnn.multiply", "nn.max_pool2d"})
+SINGLE: Final = frozenset({"qnn.add", "qnn.multiply", "nn.max_pool2d", "nn.pad"})
 
 Uses: TypeAlias = Mapping[Expr, int]
 """How often each expression is used; to be a result counts as a use."""
@@ -37,11 +38,11 @@ Uses: TypeAlias = Mapping[Expr, int]
 class Composite:
     """Calls that make one layer: the main one, what requantizes its sums, a table on its result.
 
-    `add` sums the requantized result with a residual; `flatten` is the reshape that a dense takes
-    along; `data` are the operands that are not constants, the residual last. `gathers`:
-    a concatenation that products alone read, each part where it lies: it has no place of its own;
-    or such a product. `spread` are the calls that put the parts of a concatenation between each
-    other, element by element.
+    `add` sums the requantized result with a residual; `pool` is a pool that alone reads the result,
+    and ends the layer; `flatten` is the reshape that a dense takes along; `data` are the operands
+    that are not constants, the residual last. `gathers`: a concatenation that products alone read,
+    each part where it lies: it has no place of its own; or such a product. `spread` are the calls
+    that put the parts of a concatenation between each other, element by element.
     """
 
     main: Call
@@ -51,6 +52,7 @@ class Composite:
     flatten: Call | None = None
     gathers: bool = False
     spread: tuple[Call, ...] = ()
+    pool: Composite | None = None
 
     @property
     def is_alone(self) -> bool:
@@ -62,13 +64,16 @@ class Composite:
         """The call whose value is the layer's."""
         if self.spread:
             return self.spread[-1]
+        if self.pool is not None:
+            return self.pool.root
         return self.lookup or self.add or self.requantize or self.main
 
     @property
     def calls(self) -> tuple[Call, ...]:
         """All calls, in order."""
         every = (self.flatten, self.main, self.requantize, self.add, self.lookup)
-        return (*(call for call in every if call is not None), *self.spread)
+        pooled = () if self.pool is None else self.pool.calls
+        return (*(call for call in every if call is not None), *self.spread, *pooled)
 
     @property
     def step(self) -> tuple[int, int]:

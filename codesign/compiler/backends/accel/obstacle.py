@@ -19,6 +19,7 @@ from codesign.dtypes import Array, DType
 from codesign.ir.relay.expr import Constant, Expr
 from codesign.ir.relay.types import TensorType, Type
 from codesign.ops.axis import AxisAttrs
+from codesign.ops.nn.pad import PadAttrs
 from codesign.ops.nn.pool2d import Pool2DAttrs
 from codesign.ops.qnn.conv2d import QConv2DAttrs
 from codesign.ops.qnn.dense import QDenseAttrs
@@ -94,6 +95,9 @@ def _main_obstacles(
             if isinstance(main.attrs, Pool2DAttrs):
                 attrs = main.attrs
                 yield from _window_obstacles(attrs.pool_size, attrs.dilation, attrs.padding)
+        case "nn.pad":
+            if isinstance(main.attrs, PadAttrs):
+                yield from _pad_obstacles(main.attrs)
         case "qnn.add" | "qnn.multiply":
             if not config.has_multiplier:
                 yield "the vector unit does not multiply (has_multiplier = false)"
@@ -147,6 +151,20 @@ def _window_obstacles(
                 yield f"a window of {extent} lies wholly in the padding of {pad}"
     if max(kernel[0] * dilation[0], kernel[1] * dilation[1]) > _PAD_LIMIT and any(padding):
         yield f"padding beyond {_PAD_LIMIT} does not fit a load"
+
+
+def _pad_obstacles(attrs: PadAttrs) -> Iterator[str]:
+    if attrs.mode != "constant":
+        yield f"padding holds one value, not the data's own (mode {attrs.mode})"
+    if len(attrs.pad_width) != 4 or any(map(any, attrs.pad_width[:2])):
+        yield "samples and channels have no padding, rows and columns of a plane do"
+    widths = [each for pair in attrs.pad_width for each in pair]
+    if min(widths) < 0:
+        yield f"padding of {min(widths)} removes elements"
+    if max(widths) > _PAD_LIMIT:
+        yield f"padding of {max(widths)} beyond {_PAD_LIMIT} does not fit a load"
+    if attrs.mode == "constant" and attrs.value not in range(-128, 128):
+        yield f"padding of {attrs.value} is no int8 value"
 
 
 def _requantize_obstacles(composite: Composite, result: Type) -> Iterator[str]:

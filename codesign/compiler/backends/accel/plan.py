@@ -59,6 +59,10 @@ class JoinedPart:
     step: Pair = (1, 1)
 
 
+_Key: TypeAlias = tuple[Expr, int, Layout | None, int]
+"""An expression in a layout: channels to a tile, what the host makes of it, what fills padding."""
+
+
 @final
 @dataclass(slots=True)
 class Plan:
@@ -72,7 +76,7 @@ class Plan:
     config: AccelConfig
     types: Mapping[Expr, Type]
     placements: list[Placement] = field(default_factory=list)
-    by_key: dict[tuple[Expr, int, Layout | None], Placement] = field(default_factory=dict)
+    by_key: dict[_Key, Placement] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     size: int = 0
     apart: bool = False
@@ -163,11 +167,11 @@ class Plan:
 
     def of_parameter(self, param: Var) -> tuple[Placement, ...]:
         """Return the layouts in which layers want a parameter."""
-        return tuple(place for (expr, _, _), place in self.by_key.items() if expr is param)
+        return tuple(place for (expr, *_), place in self.by_key.items() if expr is param)
 
     def output(self, result: Expr) -> Placement:
         """Return where a result lies."""
-        found = [place for (expr, _, _), place in self.by_key.items() if expr is result]
+        found = [place for (expr, *_), place in self.by_key.items() if expr is result]
         if not found:
             raise InternalError("a region's result is computed in it")
         return found[0]
@@ -241,7 +245,11 @@ class Plan:
         composite: Composite | None = None,
     ) -> Placement:
         block = self.config.block_in if memory is Memory.INP else self.config.block_out
-        found = self.by_key.get((expr, block, patches))
+        fill = 0
+        if patches is not None and composite is not None:
+            attrs = composite.main.attrs
+            fill = attrs.zero_point if isinstance(attrs, QConv2DAttrs) else 0
+        found = self.by_key.get((expr, block, patches, fill))
         if found is not None:
             return found
         if not isinstance(expr, Var) and not self.apart:
@@ -249,9 +257,6 @@ class Plan:
                 f"a layer reads tiles of {block} channels that another layer wrote otherwise",
                 help="give each layer a region of its own (block_in is not block_out)",
             )
-        fill = 0
-        if composite is not None and isinstance(composite.main.attrs, QConv2DAttrs):
-            fill = composite.main.attrs.zero_point
         return self.place(expr, self._unique(_operand_name(expr)), memory, patches, fill)
 
     def place(
@@ -287,7 +292,7 @@ class Plan:
         if part is None:
             self.size += -(-place.bytes // alignment) * alignment
         self.placements.append(place)
-        self.by_key[expr, place.block, patches or matrices] = place
+        self.by_key[expr, place.block, patches or matrices, fill] = place
         return place
 
     def _address_in(self, part: JoinedPart, name: str, memory: Memory) -> int:
@@ -298,7 +303,7 @@ class Plan:
         return found.address + part.channel * h * w * self.config.beats(memory)
 
     def _joined(self, whole: Call) -> Placement:
-        found = self.by_key.get((whole, self.config.block_out, None))
+        found = self.by_key.get((whole, self.config.block_out, None, 0))
         return found or self.place(whole, self._unique("joined"), Memory.OUT)
 
     def _alias(self, composite: Composite) -> None:
@@ -306,11 +311,10 @@ class Plan:
         found = [(key, place) for key, place in self.by_key.items() if key[0] is source]
         if not found:
             place = self._source(source, Memory.VEC)
-            found = [((source, place.block, None), place)]
-        for (_, block, patches), place in found:
-            self.by_key[composite.root, block, patches] = replace(
-                place, shape=self._shape(composite.root)
-            )
+            found = [((source, place.block, None, 0), place)]
+        for (_, block, patches, fill), place in found:
+            shaped = replace(place, shape=self._shape(composite.root))
+            self.by_key[composite.root, block, patches, fill] = shaped
 
     def _view(self, place: Placement) -> TileTensor:
         _, c, h, w = place.tiles

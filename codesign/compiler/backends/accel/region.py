@@ -15,7 +15,8 @@ from codesign.compiler.backends.accel.match import (
 )
 from codesign.compiler.backends.accel.obstacle import obstacle
 from codesign.compiler.backends.accel.plan import JoinedPart, Plan, runs_on_gemm
-from codesign.compiler.backends.accel.search import Tuning
+from codesign.compiler.backends.accel.pooling import with_pools
+from codesign.compiler.backends.accel.search import Search, Tuning
 from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.executable.accel_kernel import AccelKernel
 from codesign.ir.relay.expr import Call, Expr, Function, Tuple, Var
@@ -45,6 +46,10 @@ def compile_accel(
         calls, use_counts(*results), types, residuals=takes_residuals(config), tables=config.has_lut
     )
     _refuse_obstacles(calls, composites, types, config)
+    search = Search(config, tuning)
+    composites = with_pools(
+        composites, use_counts(*results), types, search, from_host=set(function.params)
+    )
     plan = Plan(config, types, joins=_joins(composites, types, config))
     layers = [
         layer
@@ -58,7 +63,7 @@ def compile_accel(
         outputs=tuple(plan.output(result) for result in results),
         tensors=tuple(plan.placements),
         activation_bytes=plan.size,
-        tuning=tuning,
+        search=search,
     )
 
 

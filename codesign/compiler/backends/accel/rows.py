@@ -9,7 +9,13 @@ from codesign.compiler.backends.accel.tile import GemmTiling, is_legal, splits
 
 def is_of_rows(layer: Layer) -> bool:
     """Whether a layer has no plane: a product of matrices, or what follows one by elements."""
-    return layer.result.tiles[3] == 1 and not isinstance(layer, WindowLayer)
+    match layer:
+        case WindowLayer():
+            return False
+        case GemmLayer(pool=pool) if pool is not None:
+            return False
+        case _:
+            return layer.result.tiles[3] == 1
 
 
 def long_loads(layer: Layer, config: AccelConfig, count: int) -> tuple[GemmTiling, ...]:

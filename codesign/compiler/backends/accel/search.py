@@ -87,6 +87,12 @@ class Search:
         rest = zip(layers[TOGETHER:], chosen[TOGETHER:], strict=True)
         return (*first, *(known.get(_shape(layer), choice) for layer, choice in rest))
 
+    def cost(self, layers: Sequence[Layer]) -> float:
+        """Return the cycles of layers in order, tiled as chosen; without a clock estimated."""
+        if self.tuning is None:
+            return sum(candidates(layer, self.config, 1)[0].estimate for layer in layers)
+        return self._cycles(list(zip(layers, self.choose(layers), strict=True)))
+
     def _refine(self, layers: Sequence[Layer], chosen: list[Choice]) -> None:
         """Choose anew by the cycles of all layers together, for products of one shape alike.
 
@@ -208,7 +214,10 @@ def _shape(layer: Layer) -> Hashable:
     common = type(layer).__name__, tensors, layer.epilogue.table is not None
     match layer:
         case GemmLayer():
-            return *common, layer.window, layer.weights.shape, layer.first_input
+            pooled = None
+            if layer.pool is not None:
+                pooled = layer.pool.window, layer.pool.size, layer.pool.total is not None
+            return *common, layer.window, layer.weights.shape, layer.first_input, pooled
         case WindowLayer():
             weighted = layer.weights is not None, layer.scaling is not None
             return *common, layer.window, weighted, layer.array is not None

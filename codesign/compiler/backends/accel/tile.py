@@ -17,13 +17,25 @@ from numpy.typing import NDArray
 from codesign.accel.config import AccelConfig, Memory
 from codesign.accel.encoding import instruction_beats
 from codesign.accel.timing import vector_latency
-from codesign.compiler.backends.accel.fit import param_tiles, refuse, shortage
+from codesign.compiler.backends.accel.fit import (
+    gemm_params,
+    param_tiles,
+    refuse,
+    shortage,
+)
 from codesign.compiler.backends.accel.layer import (
     GemmLayer,
     Layer,
     LookupLayer,
     MultiplyLayer,
     WindowLayer,
+)
+from codesign.compiler.backends.accel.operand_loads import Operand, loads
+from codesign.compiler.backends.accel.pool import (
+    each_sums,
+    most_sums,
+    passes_over_sums,
+    passes_over_windows,
 )
 from codesign.dtypes import Array
 
@@ -34,10 +46,6 @@ START_CYCLES: Final = 2
 
 INSTRUCTION_CYCLES: Final = 8
 """What an instruction is worth: of two tilings that are about as fast the shorter program wins."""
-
-
-RESIDUAL_PASSES: Final = 4
-"""Passes over the accumulators of a layer with a residual: scale, two limits, add."""
 
 
 @final
@@ -112,15 +120,16 @@ def is_legal(layer: Layer, tiling: Tiling, config: AccelConfig) -> bool:
     """Whether a tiling is one of such a layer, and fits the memories of a configuration."""
     match layer, tiling:
         case GemmLayer(), GemmTiling(oc=oc, oh=oh, ow=ow, ic=ic):
-            rows, columns = layer.window.extent((oh, ow))
-            extra = layer.residual is not None
+            sums = most_sums(layer, (oh, ow))
+            rows, columns = layer.window.extent(sums)
             return (
                 (oc == 1 or not layer.is_grouped)
                 and oc * ic * math.prod(layer.window.kernel) <= config.wgt_depth
                 and (oc if layer.is_diagonal else ic) * rows * columns <= config.inp_depth
-                and oc * oh * ow <= min(config.acc_bank_depth, config.out_depth)
-                and oc + extra <= config.param_depth
-                and (oc * oh * ow <= config.vec_depth or not extra)
+                and oc * math.prod(sums) <= config.acc_bank_depth
+                and oc * oh * ow <= config.out_depth
+                and gemm_params(layer, oc) <= config.param_depth
+                and (layer.residual is None or oc * math.prod(sums) <= config.vec_depth)
             )
         case WindowLayer(), WindowTiling(c=c, oh=oh, ow=ow, on_array=on_array):
             rows, columns = layer.window.extent((oh, ow))
@@ -148,28 +157,33 @@ def _gemm_candidates(layer: GemmLayer, config: AccelConfig, count: int) -> tuple
     n, oc_all, oh_all, ow_all = layer.result.tiles
     ic_all = layer.weights.shape[1]
     taps = math.prod(layer.window.kernel)
-    acc = min(config.acc_bank_depth, config.out_depth)
-    passes, params = config.vector_passes, config.param_depth
+    acc = config.acc_bank_depth
     if layer.residual is not None:
         acc = min(acc, config.vec_depth)
-        passes, params = RESIDUAL_PASSES * passes, params - 1
+    most = config.out_depth if layer.pool is not None else min(acc, config.out_depth)
+    most_oc = min(acc, config.out_depth, config.param_depth, config.wgt_depth // taps)
     oc, oh, ow, ic = (
         axis.ravel().astype(np.int64)
         for axis in np.meshgrid(
-            [1] if layer.is_grouped else splits(oc_all, min(acc, params, config.wgt_depth // taps)),
-            splits(oh_all, acc),
-            splits(ow_all, acc),
+            [1] if layer.is_grouped else splits(oc_all, most_oc),
+            splits(oh_all, most),
+            splits(ow_all, most),
             splits(ic_all, min(config.inp_depth, config.wgt_depth // taps)),
             indexing="ij",
         )
     )
-    rows = (oh - 1) * layer.window.strides[0] + layer.window.extent((1, 1))[0]
-    columns = (ow - 1) * layer.window.strides[1] + layer.window.extent((1, 1))[1]
+    (height, heights), (width, widths) = each_sums(layer, 0, oh), each_sums(layer, 1, ow)
+    rows = (height - 1) * layer.window.strides[0] + layer.window.extent((1, 1))[0]
+    columns = (width - 1) * layer.window.strides[1] + layer.window.extent((1, 1))[1]
     inp = (oc if layer.is_diagonal else ic) * rows * columns
-    wgt = oc * ic * taps
-    fits = (inp <= config.inp_depth) & (wgt <= config.wgt_depth) & (oc * oh * ow <= acc)
+    wgt, sums = oc * ic * taps, oc * height * width
+    fits = (inp <= config.inp_depth) & (wgt <= config.wgt_depth) & (sums <= acc)
+    fits &= (oc * oh * ow <= config.out_depth) & (gemm_params(layer, oc) <= config.param_depth)
     oc, oh, ow, ic, rows, columns, inp, wgt = (
         each[fits] for each in (oc, oh, ow, ic, rows, columns, inp, wgt)
+    )
+    height, width, sums, all_sums = (
+        each[fits] for each in (height, width, sums, n * oc_all * heights * widths)
     )
     counts_oc, counts_ic = -(-oc_all // oc), -(-ic_all // ic)
     places = n * -(-oh_all // oh) * -(-ow_all // ow)
@@ -182,34 +196,36 @@ def _gemm_candidates(layer: GemmLayer, config: AccelConfig, count: int) -> tuple
     else:
         store_cycles = _box_cycles(config, Memory.OUT, oc, oh, ow)
     fetch_cycles = tiles * (3.0 * counts_ic + 3) * instruction_beats(config) * interval
-    gemm = float(n * oc_all * oh_all * ow_all * ic_all * taps) + tiles * counts_ic * START_CYCLES
-    drain = vector_latency(config) + START_CYCLES
+    gemm = all_sums * float(ic_all * taps) + tiles * counts_ic * START_CYCLES
     if layer.residual is not None:
-        drain = drain * RESIDUAL_PASSES
-        store_cycles = store_cycles + _box_cycles(config, Memory.VEC, oc, oh, ow)
-    vector = n * oc_all * oh_all * ow_all * passes + tiles * drain
+        store_cycles = store_cycles + _box_cycles(config, Memory.VEC, oc, height, width)
+    over, under = passes_over_sums(layer), passes_over_windows(layer)
+    drain = (over + (under > 0)) * (vector_latency(config) + START_CYCLES)
+    passes = over * all_sums + under * n * oc_all * oh_all * ow_all
+    vector = passes * config.vector_passes + tiles * drain
     if config.acc_banks == 1:
         gemm = gemm + vector
-    step = (oc * oh * ow * ic * taps).astype(np.float64)
+    step = (sums * ic * taps).astype(np.float64)
     if not oc.size:
         raise refuse(layer, shortage(layer, config), config)
     ragged = n * (oh_all / oh) * (ow_all / ow), oc_all / oc, ic_all / ic
     found: list[Candidate] = []
     for weights_outer in (False, True):
-        weights = _Operand(counts_oc, ragged[1], wgt, wgt_cycles, config.wgt_depth)
-        inputs = _Operand(places, ragged[0], inp, inp_cycles, config.inp_depth)
+        weights = Operand(counts_oc, ragged[1], wgt, wgt_cycles, config.wgt_depth)
+        inputs = Operand(places, ragged[0], inp, inp_cycles, config.inp_depth)
         outer, inner = (weights, inputs) if weights_outer else (inputs, weights)
-        load, wait, first_load, loads = _loads(outer, inner, counts_ic, ragged[2], step)
+        load, wait, first_load, times = loads(outer, inner, counts_ic, ragged[2], step)
         stores = ragged[0] * ragged[1] * store_cycles
         serial = wait + (2 * oc * oh * ow > config.out_depth) * stores
         memory = load + stores + fetch_cycles
         turn = 1 / outer.groups
         first = np.maximum(gemm * turn, first_load + (stores + fetch_cycles) * turn)
         rest = np.maximum(gemm * (1 - turn), memory - first_load - (stores + fetch_cycles) * turn)
-        ends = inp_cycles + wgt_cycles + oc * oh * ow * passes + store_cycles
+        ends = inp_cycles + wgt_cycles + store_cycles
+        ends = ends + (over * sums + under * oc * oh * ow) * config.vector_passes
         least = np.maximum(np.maximum(gemm, vector), memory)
         cost = np.maximum(first + rest + serial, np.maximum(vector, memory)) + ends
-        cost = cost + INSTRUCTION_CYCLES * (loads + tiles * (counts_ic + 2))
+        cost = cost + INSTRUCTION_CYCLES * (times + tiles * (counts_ic + 2))
         if weights_outer:
             cost = np.where((counts_oc == 1) | (places == 1), np.inf, cost)
         for index in _first(cost, count):
@@ -229,50 +245,6 @@ def _first(cost: Cycles, count: int) -> Array:
     """Return the indices of the `count` least costs, the least first."""
     order: Array = np.argsort(cost, kind="stable")[:count]
     return order
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Operand:
-    """One of the two operands of the array under every candidate.
-
-    `groups` along the operand's own axes, `ragged` the same with the last one's true share; tiles
-    of a step, cycles of its load, depth of its memory.
-    """
-
-    groups: Array
-    ragged: Array
-    size: Array
-    cycles: Array
-    depth: int
-
-
-def _loads(
-    outer: _Operand, inner: _Operand, parts: Array, ragged_parts: Array, step: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Return cycles of all loads, cycles that the array waits, cycles of the first turn, loads.
-
-    `outer` stays while `inner` passes by: all parts of its group, if they fit; the next group's
-    come meanwhile, but loads run ahead of the array only by what fits the inner's memory, and not
-    at all where two groups do not fit side by side. What of `inner` fits as a whole is loaded in
-    the first turn alone.
-    """
-    kept = parts * outer.size <= outer.depth
-    resident = inner.groups * parts * inner.size <= inner.depth
-    outer_once = outer.cycles * ragged_parts * np.where(kept, 1.0, inner.groups)
-    inner_once = inner.cycles * ragged_parts * inner.ragged
-    turns = np.where(resident, 1.0, outer.ragged)
-    load = outer.ragged * outer_once + turns * inner_once
-    ahead = np.minimum(inner.depth // inner.size, inner.groups * parts) * step
-    beside = 2 * parts * outer.size <= outer.depth
-    alone = np.maximum(outer.cycles - step * (parts > 1), 0) * parts
-    late = np.where(beside, np.maximum(parts * outer.cycles - ahead, 0), alone)
-    streamed = (2 * outer.size > outer.depth) * outer.cycles * parts * inner.groups
-    wait = np.where(kept, (outer.groups - 1) * late, outer.groups * streamed)
-    serial = ~resident & (2 * inner.size > inner.depth)
-    wait = wait + serial * outer.groups * inner.groups * parts * inner.cycles
-    count = parts * (outer.groups * np.where(kept, 1, inner.groups) + inner.groups * turns)
-    return load, wait, outer_once + inner_once, count
 
 
 def _window_candidates(

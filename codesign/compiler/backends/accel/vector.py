@@ -10,20 +10,16 @@ import numpy as np
 from codesign.accel.config import Memory
 from codesign.accel.isa import Destination, Reduce, Vector, VectorOp, XSource, YSource
 from codesign.compiler.backends.accel.box import (
+    Range,
     load_box,
     load_flat,
     store_box,
     store_flat,
 )
 from codesign.compiler.backends.accel.builder import Builder, strides
+from codesign.compiler.backends.accel.epilogue import Tile, ranges
 from codesign.compiler.backends.accel.fit import param_tiles
-from codesign.compiler.backends.accel.gemm import (
-    Range,
-    Tile,
-    addresses_of,
-    emit_tile,
-    ranges,
-)
+from codesign.compiler.backends.accel.gemm import addresses_of, emit_tile
 from codesign.compiler.backends.accel.layer import (
     AddLayer,
     LookupLayer,
@@ -88,6 +84,11 @@ def _window_tile(
     height, width = window.extent((oh, ow))
     top = rows[0] * window.strides[0] - window.padding[0]
     left = columns[0] * window.strides[1] - window.padding[1]
+    if _is_padding((top, top + height), layer.source.tiles[2]) or _is_padding(
+        (left, left + width), layer.source.tiles[3]
+    ):
+        _padding_tile(builder, layer, tile, table)
+        return
     vec = builder.rings[Memory.VEC].take((layer.name, "vec"), c * height * width)
     builder.add(
         load_box(
@@ -139,6 +140,59 @@ def _window_tile(
     )
     for node in store_box(
         builder.config, out, layer.result, n=n, channels=channels, rows=rows, columns=columns
+    ):
+        builder.add(node)
+
+
+def _is_padding(span: Range, size: int) -> bool:
+    """Whether rows or columns lie wholly outside of the `size` that there are."""
+    return span[1] <= 0 or span[0] >= size
+
+
+def _padding_tile(builder: Builder, layer: WindowLayer, tile: Tile, table: int | None) -> None:
+    """Append a tile whose windows read padding alone: any tile of data, clipped to the padding."""
+    count = math.prod(tile.extents)
+    vec = builder.rings[Memory.VEC].take((layer.name, "vec"), 1)
+    first = tile.channels[0]
+    builder.add(
+        load_box(
+            builder.config,
+            Memory.VEC,
+            vec,
+            layer.source,
+            n=tile.n,
+            channels=(first, first + 1),
+            rows=(0, 1),
+            columns=(0, 1),
+        )
+    )
+    out = builder.rings[Memory.OUT].take((layer.name, "out"), count)
+    extents = (count, 1, 1, 1, 1)
+    builder.vector(
+        Vector(
+            op=VectorOp.PASS,
+            x_source=XSource.VEC,
+            extents=extents,
+            x=vec,
+            x_strides=(0, 0, 0, 0, 0),
+            dst=out,
+            dst_strides=strides(extents, (1, 0, 0, 0, 0)),
+            destination=Destination.OUT,
+            low=layer.pad_value,
+            high=layer.pad_value,
+        ),
+        (tiles_at(Memory.VEC, vec, 1),),
+        count,
+        table,
+    )
+    for node in store_box(
+        builder.config,
+        out,
+        layer.result,
+        n=tile.n,
+        channels=tile.channels,
+        rows=tile.rows,
+        columns=tile.columns,
     ):
         builder.add(node)
 

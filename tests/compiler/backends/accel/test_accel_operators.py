@@ -147,3 +147,13 @@ def test_a_region_with_two_results_and_a_shared_operand() -> None:
     scaled = maker.multiply(right, gate)
     for name in ("tiny", "base", "batch4", "one-bank"):
         assert_same((x,), Tuple((maker.add(scaled, left), right)), CONFIGS[name], rng)
+
+
+def test_layers_that_pad_one_input_with_other_values_get_it_twice() -> None:
+    rng = np.random.default_rng(12)
+    maker = Maker(rng)
+    x = maker.var((1, 2, 4, 5))
+    both = Tuple(tuple(maker.conv(x, (16, 2, 2, 1), padding=(1, 0, 1, 0)) for _ in range(2)))
+    zero_points = {each.args[0].attrs.zero_point for each in both.fields}
+    assert len(zero_points) == 2
+    assert_same((x,), both, CONFIGS["minute"], rng)
