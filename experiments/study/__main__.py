@@ -1,7 +1,7 @@
 """Measure one question of the study: python -m experiments.study NAME.
 
-Points that build/study holds are not measured again. Points, figure and answers are written beside
-the question; the exit code is 1 where an answer leaves its bounds.
+Points of a sweep that build/study holds are not measured again. Points and figure are written
+beside the question; the exit code is 1 where an answer leaves its bounds.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from matplotlib.figure import Figure
+
 from codesign.diagnostics import CodesignError
 from experiments.rows.measurement import CONSOLE
-from experiments.study.question import Question, outside
-from experiments.study.questions import QUESTIONS
+from experiments.study.question import OwnQuestion, Question, judge, read_bounds
+from experiments.study.questions import OWN_QUESTIONS, QUESTIONS
 from experiments.study.schemes import run as schemes
 from experiments.sweep.figures import svg
 from experiments.sweep.point import Point, points
@@ -54,25 +56,35 @@ def main(arguments: list[str]) -> int:
     """Measure the named question; exit 1 where it has no answer, 2 where there is none such."""
     if arguments == [SCHEMES]:
         return schemes.main(())
-    found = {each.name: each for each in QUESTIONS}
-    if len(arguments) != 1 or arguments[0] not in found:
-        CONSOLE.print(f"usage: make study STUDY=name, one of: {', '.join((*found, SCHEMES))}")
-        return 2
-    question = found[arguments[0]]
+    swept = {each.name: each for each in QUESTIONS}
+    own = {each.name: each for each in OWN_QUESTIONS}
+    name = arguments[0] if len(arguments) == 1 else ""
     try:
-        rows = measure_question(question, _BUILD)
-        answers = question.answers(rows)
-        drawn = svg(question.figure(rows))
-        (question.folder / "figure.svg").write_text(drawn, encoding="utf-8")
+        if name in swept:
+            return _on_sweep(swept[name])
+        if name in own:
+            return _on_own(own[name])
     except CodesignError as error:
         CONSOLE.print(str(error), markup=False)
         return 1
-    for name, value in answers.items():
-        sys.stdout.write(f"{name}: {value:.4g}\n")
-    wrong = outside(answers, question.bounds())
-    for line in wrong:
-        CONSOLE.print(line)
-    return 1 if wrong else 0
+    CONSOLE.print(f"usage: make study STUDY=name, one of: {', '.join((*swept, *own, SCHEMES))}")
+    return 2
+
+
+def _on_sweep(question: Question) -> int:
+    rows = measure_question(question, _BUILD)
+    _draw(question.figure(rows), question.folder)
+    return judge(question.answers(rows), question.bounds())
+
+
+def _on_own(question: OwnQuestion) -> int:
+    question.measure(CONSOLE.print)
+    _draw(question.figure(), question.folder)
+    return judge(question.answers(), read_bounds(question.folder))
+
+
+def _draw(figure: Figure, folder: Path) -> None:
+    (folder / "figure.svg").write_text(svg(figure), encoding="utf-8")
 
 
 if __name__ == "__main__":

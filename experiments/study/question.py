@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import TypeAlias, final
 
 from matplotlib.figure import Figure
 
+from experiments.road.devices import Say
+from experiments.rows.measurement import CONSOLE
 from experiments.sweep.plan import Plan, read_plan
 from experiments.sweep.row import Row
 from experiments.sweep.store import rows_of_file
@@ -50,8 +53,39 @@ class Question:
 
     def bounds(self) -> Bounds:
         """Return the bounds of each answer."""
-        text = (self.folder / "bounds.toml").read_text(encoding="utf-8")
-        return {name: (low, high) for name, (low, high) in tomllib.loads(text).items()}
+        return read_bounds(self.folder)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OwnQuestion:
+    """A question whose points are not a sweep's: `measure` writes them to the folder.
+
+    `answers` and `figure` are functions of what lies there.
+    """
+
+    name: str
+    asks: str
+    folder: Path
+    measure: Callable[[Say], None]
+    answers: Callable[[], Answers]
+    figure: Callable[[], Figure]
+
+
+def read_bounds(folder: Path) -> Bounds:
+    """Return the bounds of each answer that a question's folder states."""
+    text = (folder / "bounds.toml").read_text(encoding="utf-8")
+    return {name: (low, high) for name, (low, high) in tomllib.loads(text).items()}
+
+
+def judge(answers: Answers, bounds: Bounds) -> int:
+    """Print the answers; return the exit code, 1 where one leaves its bounds."""
+    for name, value in answers.items():
+        sys.stdout.write(f"{name}: {value:.4g}\n")
+    wrong = outside(answers, bounds)
+    for line in wrong:
+        CONSOLE.print(line)
+    return 1 if wrong else 0
 
 
 def outside(answers: Answers, bounds: Bounds) -> list[str]:

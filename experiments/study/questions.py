@@ -9,7 +9,9 @@ from experiments.study.backends import answer as backends
 from experiments.study.bandwidth import answer as bandwidth
 from experiments.study.batching import answer as batching
 from experiments.study.fusion import answer as fusion
-from experiments.study.question import Question
+from experiments.study.host_operators import answer as host_operators
+from experiments.study.on_chip import answer as on_chip
+from experiments.study.question import OwnQuestion, Question
 from experiments.study.scratchpad_size import answer as scratchpad_size
 
 QUESTIONS: Final[tuple[Question, ...]] = (
@@ -20,3 +22,6 @@ QUESTIONS: Final[tuple[Question, ...]] = (
     fusion.QUESTION,
     backends.QUESTION,
 )
+
+OWN_QUESTIONS: Final[tuple[OwnQuestion, ...]] = (host_operators.QUESTION, on_chip.QUESTION)
+"""Those whose points are not a sweep's."""

@@ -116,8 +116,11 @@ def _inputs(executable: Executable) -> Mapping[str, Array]:
     }
 
 
-def _host_ms(kernel: CpuKernel) -> float:
-    """Return the time of operators on the host, on integers or numbers that mean nothing."""
+def host_ms(kernel: CpuKernel) -> float:
+    """Return the median processor time of operators on the host.
+
+    Their integers or numbers mean nothing.
+    """
     function, rng = CpuFunction(kernel), np.random.default_rng(0)
     arrays = tuple(
         rng.integers(-100, 100, each.static_shape).astype(each.dtype.numpy)
@@ -141,9 +144,7 @@ def _on_accelerator(blank: Row, point: Point, module: Module, started: float) ->
         _filled(blank, config, [run.counters for _, run in runs], layers, compiled),
         roofline_cycles=bound_cycles(module, config),
         tile_roofline_cycles=bound_cycles(module, config, in_tiles=True),
-        host_ms=sum(
-            _host_ms(step.kernel) for step in executable.steps if isinstance(step, CpuStep)
-        ),
+        host_ms=sum(host_ms(step.kernel) for step in executable.steps if isinstance(step, CpuStep)),
     )
     return Measured(row=row, layers=layers)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.study.question import outside
+from experiments.study.question import outside, read_bounds
 from experiments.study.schemes.answer import SCHEMES, answers, figure, plain
 from experiments.study.schemes.measure import measure_network
 from experiments.study.schemes.point import (
@@ -15,19 +15,18 @@ from experiments.study.schemes.point import (
     Outcome,
     Plan,
     read_plan,
-    read_points,
-    write_points,
 )
-from experiments.study.schemes.run import FOLDER, POINTS, bounds
+from experiments.study.schemes.run import FOLDER, POINTS
+from experiments.study.table import read_points, write_points
 
 
 @pytest.fixture(scope="module")
 def committed() -> list[Outcome]:
-    return read_points(POINTS)
+    return read_points(POINTS, Outcome)
 
 
 def test_committed_answers_are_within_their_bounds(committed: list[Outcome]) -> None:
-    assert outside(answers(committed), bounds()) == []
+    assert outside(answers(committed), read_bounds(FOLDER)) == []
 
 
 def test_the_plan_was_measured_whole(committed: list[Outcome]) -> None:
@@ -51,14 +50,14 @@ def test_accuracy_measured_afresh_is_within_the_bounds() -> None:
     found = answers(list(measure_network(plan, digits, lambda _: None)))
     accuracy = {name: value for name, value in found.items() if "top-1" in name}
     assert len(accuracy) == 6
-    limits = {name: pair for name, pair in bounds().items() if name in accuracy}
+    limits = {name: pair for name, pair in read_bounds(FOLDER).items() if name in accuracy}
     # One of 100 samples is a percent point; the study takes more.
     loose = {name: (low - 1, high + 1) for name, (low, high) in limits.items()}
     assert outside(accuracy, loose) == []
 
 
 def test_points_are_read_as_they_were_written(committed: list[Outcome], tmp_path: Path) -> None:
-    write_points(tmp_path / "points.csv", committed)
+    write_points(tmp_path / "points.csv", committed, Outcome)
     assert (tmp_path / "points.csv").read_text() == POINTS.read_text()
 
 

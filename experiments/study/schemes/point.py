@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import tomllib
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
@@ -113,46 +112,3 @@ def read_plan(path: Path) -> Plan:
     )
     layers = tuple(Layer(**each) for each in content["layer"])
     return Plan(schemes=tuple(content["schemes"]), networks=networks, layers=layers)
-
-
-def write_points(path: Path, points: Iterable[Outcome]) -> None:
-    """Write measured points as a table."""
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(
-            stream, [field.name for field in fields(Outcome)], lineterminator="\n"
-        )
-        writer.writeheader()
-        writer.writerows({name: _text(v) for name, v in asdict(each).items()} for each in points)
-
-
-def read_points(path: Path) -> list[Outcome]:
-    """Return the points of a table."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        return [_outcome(row) for row in csv.DictReader(stream)]
-
-
-def _text(value: object) -> str:
-    match value:
-        case None:
-            return ""
-        case float():
-            return f"{value:.5g}"
-        case _:
-            return str(value)
-
-
-def _outcome(row: dict[str, str]) -> Outcome:
-    def number(name: str) -> float | None:
-        return float(row[name]) if row[name] else None
-
-    return Outcome(
-        network=row["network"],
-        scheme=row["scheme"],
-        ranges=row["ranges"],
-        power_of_two=row["power_of_two"] == "True",
-        samples=int(row["samples"]),
-        right_top1_percent=number("right_top1_percent"),
-        same_top1_percent=number("same_top1_percent"),
-        sqnr_db=number("sqnr_db"),
-        time_ms=number("time_ms"),
-    )

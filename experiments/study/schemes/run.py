@@ -7,28 +7,21 @@ where an answer leaves its bounds.
 
 from __future__ import annotations
 
-import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from experiments.rows.measurement import CONSOLE
-from experiments.study.question import Bounds, outside
+from experiments.study.question import judge, read_bounds
 from experiments.study.schemes.answer import answers, figure
 from experiments.study.schemes.layers import measure_layer
 from experiments.study.schemes.measure import measure_network
-from experiments.study.schemes.point import Outcome, read_plan, read_points, write_points
+from experiments.study.schemes.point import Outcome, read_plan
+from experiments.study.table import read_points, write_points
 from experiments.sweep.figures import save_figure
 
 FOLDER: Final = Path(__file__).parent
 POINTS: Final = FOLDER / "points.csv"
-
-
-def bounds() -> Bounds:
-    """Return the bounds of each answer."""
-    text = (FOLDER / "bounds.toml").read_text(encoding="utf-8")
-    return {name: (low, high) for name, (low, high) in tomllib.loads(text).items()}
 
 
 def measure(names: Sequence[str]) -> list[Outcome]:
@@ -42,7 +35,11 @@ def measure(names: Sequence[str]) -> list[Outcome]:
     for layer in plan.layers:
         if layer.name in chosen:
             measured += measure_layer(plan.schemes, layer, CONSOLE.print)
-    kept = [each for each in read_points(POINTS) if each.network not in chosen] if names else []
+    kept = (
+        [each for each in read_points(POINTS, Outcome) if each.network not in chosen]
+        if names
+        else []
+    )
     order = plan.names
     return sorted(kept + measured, key=lambda each: order.index(each.network))
 
@@ -50,12 +47,6 @@ def measure(names: Sequence[str]) -> list[Outcome]:
 def main(arguments: Sequence[str]) -> int:
     """Measure, write and judge; return the exit code."""
     points = measure(arguments)
-    write_points(POINTS, points)
+    write_points(POINTS, points, Outcome)
     save_figure(figure(points), FOLDER / "figure")
-    found = answers(points)
-    for name, value in found.items():
-        sys.stdout.write(f"{name}: {value:.4g}\n")
-    wrong = outside(found, bounds())
-    for line in wrong:
-        CONSOLE.print(line)
-    return 1 if wrong else 0
+    return judge(answers(points), read_bounds(FOLDER))
