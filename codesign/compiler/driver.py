@@ -19,6 +19,8 @@ from codesign.compiler.backends.llvm.cpu import compile_cpu
 from codesign.compiler.backends.native.compile import compile_native
 from codesign.compiler.collection import without_cycle_collection
 from codesign.compiler.partition.assign import Assignment, assign
+from codesign.compiler.partition.by_cost import place_by_cost
+from codesign.compiler.partition.costs import ByCost, MeasuredCosts
 from codesign.compiler.partition.gpu import assign_gpu
 from codesign.compiler.partition.graph import is_first_order, is_graph
 from codesign.compiler.partition.split import Part, split
@@ -70,6 +72,7 @@ def compile(  # noqa: A001  (the verb that users look for)
     precision: str = "float32",
     on_host: tuple[str, ...] = (),
     tuning: Tuning | None = None,
+    placement: ByCost | None = None,
 ) -> Executable:
     """Compile a network for the host, for a GPU, or for the accelerator of a configuration.
 
@@ -82,14 +85,18 @@ def compile(  # noqa: A001  (the verb that users look for)
     `on_host` are left to the host; tensors are copied where they meet the GPU's.
     `tuning` times programs for the accelerator, so that tile sizes are searched by their cycles
     (`Tuning(codesign.sim.cycle.program_cycles)`); without it an estimate chooses them.
+    `placement` leaves layers to the host where the whole takes less time so, at the clock of
+    `config` and by the cycles of `tuning`; without it all that the accelerator can run is there.
 
     Raises
     ------
     CodesignError
-        Type errors, an unknown target, an illegal configuration, operators that neither side runs.
+        Type errors, an unknown target, an illegal configuration, operators that neither side runs,
+        a placement by cost without the accelerator or without a tuning.
     """
     chosen = Target.named(target)
     machine = (config or AccelConfig()).check() if chosen is Target.ACCEL else None
+    _check_placement(placement, chosen, tuning)
     module = source if isinstance(source, Module) else source.module
     observe = None if dump is None else write_to(dump)
     if machine is not None:
@@ -108,8 +115,12 @@ def compile(  # noqa: A001  (the verb that users look for)
         return _native(module, types, outputs, wanted=machine is not None)
     if machine is None or not is_graph(main):
         return _on_host(main, types, results, outputs, wanted=machine is not None)
-    assignment = assign(results, types, machine)
     one_layer = machine.block_in != machine.block_out
+    assignment = assign(results, types, machine)
+    if placement is not None and tuning is not None:
+        costs = MeasuredCosts(types, machine, placement, tuning)
+        assignment, totals = place_by_cost(results, types, assignment, costs, one_layer=one_layer)
+        placement.told(totals)
     parts = split(results, types, assignment, one_layer=one_layer)
     values = _Values.of(main, results, parts)
     steps = tuple(_step(part, values, machine, tuning) for part in parts)
@@ -121,6 +132,22 @@ def compile(  # noqa: A001  (the verb that users look for)
         constants=values.constants,
         placements=_placements(parts, assignment),
     )
+
+
+def _check_placement(placement: ByCost | None, target: Target, tuning: Tuning | None) -> None:
+    if placement is None:
+        return
+    if target is not Target.ACCEL:
+        raise CodesignError.of(
+            "only a network for the accelerator is placed by cost",
+            found=f"the target is {target}",
+            help="leave placement out, or compile for accel",
+        )
+    if tuning is None:
+        raise CodesignError.of(
+            "placement by cost counts cycles, and no clock is given",
+            help="pass tuning=Tuning(codesign.sim.cycle.program_cycles)",
+        )
 
 
 def _on_gpu(

@@ -41,6 +41,17 @@ def operands(node: Expr) -> tuple[Expr, ...]:
             return ()
 
 
+def sources(node: Expr) -> tuple[Expr, ...]:
+    """Return the operands, looking through tuples: a tuple is made where it is used."""
+    found: list[Expr] = []
+    for operand in operands(node):
+        if isinstance(operand, Tuple):
+            found += sources(operand)
+        else:
+            found.append(operand)
+    return tuple(found)
+
+
 def graph_order(*roots: Expr, known: Collection[Expr] = ()) -> Iterator[Expr]:
     """Yield every node of the graph once, its operands before it; go no deeper than `known`."""
     visited: set[Expr] = set(known)

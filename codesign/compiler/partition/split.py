@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, final
 
 from codesign.compiler.backends.accel.match import Composite
 from codesign.compiler.partition.assign import Assignment
-from codesign.compiler.partition.graph import graph_order, operands, replaced
+from codesign.compiler.partition.graph import graph_order, replaced, sources
 from codesign.ir.relay.expr import Call, Constant, Expr, Function, Project, Tuple, Var
 from codesign.ir.relay.types import Type
 
@@ -73,7 +73,7 @@ def _keys(
             side = keys[node.value][1]
         inner = set(composite.calls) if composite is not None else set()
         level = 0
-        for source in _sources(node):
+        for source in sources(node):
             if source not in keys:
                 continue
             its_level, its_side = keys[source]
@@ -97,17 +97,6 @@ def _is_gathered(node: Expr, assignment: Assignment) -> bool:
     return composite is not None and composite.gathers and composite.main is node
 
 
-def _sources(node: Expr) -> tuple[Expr, ...]:
-    """Return the operands, looking through tuples: a tuple is made where it is used."""
-    found: list[Expr] = []
-    for operand in operands(node):
-        if isinstance(operand, Tuple):
-            found += _sources(operand)
-        else:
-            found.append(operand)
-    return tuple(found)
-
-
 def _needed(
     order: tuple[Expr, ...], keys: Mapping[Expr, Key], results: tuple[Expr, ...]
 ) -> set[Expr]:
@@ -116,7 +105,7 @@ def _needed(
         if node not in keys:
             continue
         needed.update(
-            source for source in _sources(node) if source in keys and keys[source] != keys[node]
+            source for source in sources(node) if source in keys and keys[source] != keys[node]
         )
     return needed
 
@@ -132,7 +121,7 @@ def _part(
     inputs: list[Expr] = []
     values: dict[Expr, Expr] = {}
     for node in members:
-        for source in _sources(node):
+        for source in sources(node):
             outside = isinstance(source, Var) or (source in keys and keys[source] != key)
             if outside and source not in values and not isinstance(source, Constant):
                 label = source.name if isinstance(source, Var) else f"value{len(inputs)}"
