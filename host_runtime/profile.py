@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import final
 
 from codesign.accel.counters import Counters
 from codesign.ir.executable.accel_kernel import AccelKernel, LayerRecord
 from codesign.sim.simulator import Outcome, Timeline
+from host_runtime.schedule import Plan, makespan
 
 
 @final
@@ -35,7 +37,8 @@ class LayerProfile:
 class StepProfile:
     """One step: seconds of wall time, and on the accelerator cycles, counters and layers.
 
-    `cycles` is None on the host and where the device has no notion of time.
+    Where steps overlap, seconds on the host are those of its thread, without what it waits for
+    others. `cycles` is None on the host and where the device has no notion of time.
     """
 
     name: str
@@ -64,6 +67,51 @@ class Profile:
         counted = [step.cycles for step in self.steps if step.kind == "accel"]
         known = [cycles for cycles in counted if cycles is not None]
         return sum(known) if counted and len(known) == len(counted) else None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineProfile:
+    """Several runs whose steps overlap: the steps, and what they took for each sample."""
+
+    plan: Plan
+    samples: tuple[Profile, ...]
+
+    def makespan_s(self, clock_mhz: float) -> float | None:
+        """Return the seconds from first to last on a device of that clock; None: no cycles."""
+        times = self._times(clock_mhz)
+        return None if times is None else makespan(self.plan, times)
+
+    def in_turn_s(self, clock_mhz: float) -> float | None:
+        """Return the seconds that the samples take where nothing overlaps; None: no cycles."""
+        times = self._times(clock_mhz)
+        return None if times is None else sum(map(sum, times))
+
+    def with_cycles(self, cycles: Mapping[str, int | None]) -> PipelineProfile:
+        """Return the profile with the cycles of each step on the accelerator, by its name."""
+        samples = (
+            Profile(
+                steps=tuple(
+                    replace(step, cycles=cycles[step.name]) if step.kind == "accel" else step
+                    for step in sample.steps
+                )
+            )
+            for sample in self.samples
+        )
+        return replace(self, samples=tuple(samples))
+
+    def _times(self, clock_mhz: float) -> list[list[float]] | None:
+        times: list[list[float]] = []
+        for sample in self.samples:
+            times.append([])
+            for step in sample.steps:
+                if step.kind != "accel":
+                    times[-1].append(step.time_s)
+                elif step.cycles is not None:
+                    times[-1].append(step.cycles / clock_mhz / 1e6)
+                else:
+                    return None
+        return times
 
 
 def layer_profiles(kernel: AccelKernel, outcome: Outcome) -> tuple[LayerProfile, ...]:

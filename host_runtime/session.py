@@ -1,39 +1,26 @@
-"""Runs an executable: checks inputs, runs its steps in order, and says what they took."""
+"""Runs an executable: checks inputs, runs its steps when they can, and says what they took."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from time import perf_counter
-from typing import Any, TypeAlias, final
+from time import perf_counter, thread_time
+from typing import Any, final
 
 import numpy as np
 
 from codesign.diagnostics import CodesignError, Problem
 from codesign.dtypes import Array
-from codesign.ir.executable.executable import (
-    AccelStep,
-    CpuStep,
-    Executable,
-    GpuStep,
-    NativeStep,
-    Port,
-    Step,
-)
+from codesign.ir.executable.executable import Executable, NativeStep, Port
 from codesign.ir.relay.types import UNKNOWN, TensorType
-from codesign.sim.composed import ValueSimulator
 from codesign.sim.simulator import Progress, Simulator
-from host_runtime.accelerator import AcceleratorFunction
 from host_runtime.cpu import CpuFunction
-from host_runtime.gpu import GpuFunction
 from host_runtime.native import NativeFunction
-from host_runtime.profile import Profile, StepProfile, layer_profiles
-
-_Function: TypeAlias = tuple[Step, CpuFunction | GpuFunction | AcceleratorFunction | NativeFunction]
-"""A step and what runs it."""
-
-_Timing: TypeAlias = tuple[str, float]
-"""A step on the host and its seconds."""
+from host_runtime.overlap import overlapped
+from host_runtime.profile import PipelineProfile, Profile, StepProfile
+from host_runtime.schedule import overlaps_alone, plan_of
+from host_runtime.steps import Sample, StepFunction, Timing, profile_of, run_step, step_functions
 
 
 @final
@@ -66,38 +53,28 @@ class Session:
 
     def __init__(self, executable: Executable, device: Simulator | None = None) -> None:
         self.executable = executable
-        self._steps: tuple[StepProfile | _Timing, ...] | None = None
+        self._steps: tuple[StepProfile | Timing, ...] | None = None
+        self._many: list[Profile] | None = None
         self._results = tuple(
             (port.name, name)
             for port, name in zip(executable.outputs, executable.results, strict=True)
         )
-        self._functions: list[_Function] = []
-        for step in executable.steps:
-            match step:
-                case CpuStep():
-                    self._functions.append((step, CpuFunction(step.kernel)))
-                case GpuStep():
-                    self._functions.append((step, GpuFunction(step.kernel)))
-                case NativeStep():
-                    self._functions.append((step, NativeFunction(step.kernel)))
-                case AccelStep():
-                    device = device or ValueSimulator(step.kernel.config)
-                    self._functions.append((step, AcceleratorFunction(step.kernel, device)))
+        self._functions = step_functions(executable, device)
+        self._plan = plan_of(executable)
+        self._overlaps = overlaps_alone(self._plan)
         self._whole = _Whole.of(executable, self._functions)
 
     @property
     def profile(self) -> Profile | None:
         """What the last run took; None before the first."""
-        if self._steps is None:
+        return None if self._steps is None else profile_of(self._steps)
+
+    @property
+    def pipeline(self) -> PipelineProfile | None:
+        """What the samples of the last `run_many` or `trace_many` took, as far as it came."""
+        if self._many is None:
             return None
-        return Profile(
-            steps=tuple(
-                each
-                if isinstance(each, StepProfile)
-                else StepProfile(name=each[0], kind="cpu", time_s=each[1])
-                for each in self._steps
-            )
-        )
+        return PipelineProfile(plan=self._plan, samples=tuple(self._many))
 
     def run(
         self, inputs: Mapping[str, Array], progress: Progress | None = None
@@ -115,9 +92,57 @@ class Session:
         """Return outputs, profile and the accelerator's tensors, in the order of execution."""
         tensors: dict[str, Array] = {}
         outputs = self._run(inputs, progress, tensors)
+        return Trace(outputs=outputs, profile=self._last_profile(), tensors=tensors)
+
+    def run_many(
+        self, samples: Iterable[Mapping[str, Array]], progress: Progress | None = None
+    ) -> Iterator[dict[str, Array]]:
+        """Yield the outputs of each sample, in order; `pipeline` says what they took.
+
+        Host and accelerator work at the same time, on steps of one sample or of several; at most
+        `AHEAD` samples are under way. No thread outlives the iterator.
+
+        Raises
+        ------
+        CodesignError
+            The inputs of a sample are wrong, as `run` says.
+        """
+        with closing(self._stream(samples, progress, traced=False)) as traces:
+            for outputs, _ in traces:
+                yield outputs
+
+    def trace_many(
+        self, samples: Iterable[Mapping[str, Array]], progress: Progress | None = None
+    ) -> Iterator[Trace]:
+        """Yield a trace of each sample, as `run_many` does its outputs."""
+        with closing(self._stream(samples, progress, traced=True)) as traces:
+            for outputs, tensors in traces:
+                yield Trace(outputs=outputs, profile=self._last_profile(), tensors=tensors)
+
+    def _stream(
+        self, samples: Iterable[Mapping[str, Array]], progress: Progress | None, *, traced: bool
+    ) -> Generator[tuple[dict[str, Array], dict[str, Array]]]:
+        """Yield outputs and the accelerator's tensors of each sample, and keep its profile."""
+        self._many = []
+        if all(turn.side == "host" for turn in self._plan):
+            for inputs in samples:
+                outputs = self._run(inputs, progress, None)
+                self._many.append(self._last_profile())
+                yield outputs, {}
+            return
+        begun = (
+            self._sample(each, progress, {} if traced else None, thread_time) for each in samples
+        )
+        with closing(overlapped(begun, self._plan, self._run_step)) as done:
+            for sample in done:
+                outputs = self._finished(sample)
+                self._many.append(self._last_profile())
+                yield outputs, sample.tensors or {}
+
+    def _last_profile(self) -> Profile:
         profile = self.profile
         assert profile is not None, "a run has just ended"
-        return Trace(outputs=outputs, profile=profile, tensors=tensors)
+        return profile
 
     def _run(
         self,
@@ -129,46 +154,32 @@ class Session:
             outputs = self._run_whole(self._whole, inputs)
             if outputs is not None:
                 return outputs
-        values = {
-            **self.executable.constants,
-            **checked_inputs(self.executable.inputs, inputs),
-        }
-        steps: list[StepProfile | _Timing] = []
-        for step, function in self._functions:
-            arrays = [values[name] for name in step.inputs]
-            started = perf_counter()
-            if isinstance(function, CpuFunction):
-                results = function(*arrays)
-                steps.append((step.name, perf_counter() - started))
-            elif isinstance(function, GpuFunction):
-                results = function(*arrays)
-                elapsed = perf_counter() - started
-                steps.append(StepProfile(name=step.name, kind="gpu", time_s=elapsed))
-            elif isinstance(function, NativeFunction):
-                assert isinstance(step, NativeStep), "a native function runs a native step"
-                result: Any = function(*arrays)
-                steps.append((step.name, perf_counter() - started))
-                results = tuple(result) if step.is_split else (result,)
-            else:
-                run = function.run(tuple(arrays), progress)
-                results = function.results(run)
-                steps.append(
-                    StepProfile(
-                        name=step.name,
-                        kind="accel",
-                        time_s=perf_counter() - started,
-                        cycles=run.outcome.cycles,
-                        counters=run.outcome.counters,
-                        layers=layer_profiles(run.kernel, run.outcome),
-                    )
-                )
-                if tensors is not None:
-                    tensors.update(
-                        {f"{step.name}/{name}": each for name, each in run.tensors().items()}
-                    )
-            values.update(zip(step.outputs, results, strict=True))
-        self._steps = tuple(steps)
-        return {name: values[value] for name, value in self._results}
+        clock = thread_time if self._overlaps else perf_counter
+        sample = self._sample(inputs, progress, tensors, clock)
+        if self._overlaps:
+            for _ in overlapped((sample,), self._plan, self._run_step):
+                pass
+        else:
+            for place in range(len(self._functions)):
+                self._run_step(sample, place)
+        return self._finished(sample)
+
+    def _sample(
+        self,
+        inputs: Mapping[str, Array],
+        progress: Progress | None,
+        tensors: dict[str, Array] | None,
+        clock: Callable[[], float],
+    ) -> Sample:
+        values = {**self.executable.constants, **checked_inputs(self.executable.inputs, inputs)}
+        return Sample(values, tensors, progress, clock)
+
+    def _run_step(self, sample: Sample, place: int) -> None:
+        run_step(self._functions[place], place, sample)
+
+    def _finished(self, sample: Sample) -> dict[str, Array]:
+        self._steps = sample.steps
+        return {name: sample.values[value] for name, value in self._results}
 
     def _run_whole(self, whole: _Whole, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
         """Return the outputs of an executable that is one function, None where inputs are unfit."""
@@ -202,7 +213,7 @@ class _Whole:
     is_split: bool
 
     @classmethod
-    def of(cls, executable: Executable, functions: Sequence[_Function]) -> _Whole | None:
+    def of(cls, executable: Executable, functions: Sequence[StepFunction]) -> _Whole | None:
         """Return the executable as one function, or None where there is more to do."""
         inputs = tuple(port.name for port in executable.inputs)
         if any(_named_lengths(executable.inputs)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codesign.accel.config import AccelConfig
 from codesign.cli.options import TargetName
+from codesign.compiler.partition.costs import ByCost
 from codesign.ir.executable.executable import Executable
 from experiments.road.build import (
     GpuChoice,
@@ -18,9 +19,17 @@ from experiments.road.subject import Subject
 
 
 def executable_for(
-    subject: Subject, target: TargetName, config: AccelConfig, gpu: GpuChoice, say: Say
+    subject: Subject,
+    target: TargetName,
+    config: AccelConfig,
+    gpu: GpuChoice,
+    say: Say,
+    *,
+    placement: ByCost | None = None,
 ) -> Executable:
-    """Return a network compiled for a target; `config` is the accelerator's, `gpu` the GPU's.
+    """Return a network compiled for a target.
+
+    `config` and `placement` are the accelerator's, `gpu` the GPU's.
 
     Raises
     ------
@@ -35,4 +44,4 @@ def executable_for(
         case TargetName.GPU:
             return compile_gpu(subject, gpu, say)
         case TargetName.ACCEL:
-            return compile_accel(subject, quantize_subject(subject, say), config, say)
+            return compile_accel(subject, quantize_subject(subject, say), config, say, placement)

@@ -10,13 +10,17 @@ import typer
 
 from codesign.cli.console import output, progress
 from codesign.cli.options import (
+    ClockMhz,
     ConfigFile,
     Json,
     ModelArgument,
+    PlaceByCost,
     PresetName,
     Seed,
     Shapes,
+    TargetName,
     configuration,
+    placement,
     shapes,
 )
 from experiments.road.artefacts import write_artefacts
@@ -47,6 +51,8 @@ def compare(
     *,
     preset: PresetName = None,
     config: ConfigFile = None,
+    clock_mhz: ClockMhz = None,
+    place_by_cost: PlaceByCost = False,
     samples: Samples = 16,
     rtl_samples: RtlSamples = RTL_SAMPLES,
     shape: Shapes = None,
@@ -60,12 +66,15 @@ def compare(
 
     Example: codesign compare digits --preset tiny
     """
-    chosen = configuration(preset, config).check()
+    chosen = configuration(preset, config, clock_mhz).check()
     say = progress().print
     judged = subject(model, samples=samples, seed=seed, shapes=shapes(shape))
     if not judged.has_data:
         say("inputs are seeded noise, for calibration too: accuracy means nothing here")
-    result = compare_stages(build_on_cpu(judged, say), chosen, say, rtl_samples=rtl_samples)
+    placed = placement(TargetName.ACCEL, chosen, say, by_cost=place_by_cost)
+    result = compare_stages(
+        build_on_cpu(judged, say), chosen, say, rtl_samples=rtl_samples, placement=placed
+    )
     written = () if out is None else write_artefacts(result, out)
     if as_json:
         print(json.dumps(report_json(result), indent=2))

@@ -14,14 +14,17 @@ from codesign.cli.build import executable_for
 from codesign.cli.console import output, progress
 from codesign.cli.gpu import Architecture, OnHost, Precision, gpu_choice
 from codesign.cli.options import (
+    ClockMhz,
     ConfigFile,
     Json,
     ModelArgument,
+    PlaceByCost,
     PresetName,
     Shapes,
     Target,
     TargetName,
     configuration,
+    placement,
     shapes,
 )
 from codesign.cli.quantization import PerTensor, PowerOfTwo, Ranges, SchemeName, quantization
@@ -39,6 +42,8 @@ def compile_command(
     target: Target = TargetName.ACCEL,
     preset: PresetName = None,
     config: ConfigFile = None,
+    clock_mhz: ClockMhz = None,
+    place_by_cost: PlaceByCost = False,
     shape: Shapes = None,
     gpu: Architecture = None,
     precision: Precision = None,
@@ -54,8 +59,9 @@ def compile_command(
 
     Example: codesign compile digits --target accel --preset edge --out build/digits.codesign
     """
-    chosen = configuration(preset, config).check()
+    chosen = configuration(preset, config, clock_mhz).check()
     on_gpu = gpu_choice(target, architecture=gpu, precision=precision, on_host=on_host)
+    placed = placement(target, chosen, progress().print, by_cost=place_by_cost)
     judged = subject(model, samples=1, shapes=shapes(shape))
     asked = quantization(
         judged.quantization,
@@ -65,7 +71,7 @@ def compile_command(
         per_tensor=per_tensor,
     )
     judged = replace(judged, quantization=asked)
-    executable = executable_for(judged, target, chosen, on_gpu, progress().print)
+    executable = executable_for(judged, target, chosen, on_gpu, progress().print, placement=placed)
     out.parent.mkdir(parents=True, exist_ok=True)
     save(executable, out)
     if as_json:
@@ -77,7 +83,7 @@ def compile_command(
 
 
 def _table(executable: Executable) -> Table:
-    table = Table("operator", "name", "runs on", "step", "why not on the accelerator", box=None)
+    table = Table("operator", "name", "runs on", "step", "why there", box=None)
     for each in executable.placements:
         table.add_row(each.operator, each.name[-40:], each.unit, each.step, each.reason)
     return table

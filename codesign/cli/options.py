@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,10 @@ import typer
 
 from codesign.accel.config import AccelConfig
 from codesign.accel.presets import PRESETS, preset
+from codesign.compiler.partition.costs import ByCost
 from codesign.diagnostics import CodesignError
+from experiments.road.build import placed_by_cost
+from experiments.road.devices import Say
 
 
 class TargetName(StrEnum):
@@ -46,6 +50,18 @@ PresetName = Annotated[
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="A configuration as TOML, in place of a preset.")
 ]
+ClockMhz = Annotated[
+    int | None,
+    typer.Option("--clock-mhz", help="The accelerator's clock. Default: the configuration's."),
+]
+PlaceByCost = Annotated[
+    bool,
+    typer.Option(
+        "--place-by-cost",
+        help="Leave layers to this host where the network takes less time so, copies included. "
+        "Default: all that the accelerator can run is there.",
+    ),
+]
 Target = Annotated[
     TargetName,
     typer.Option(
@@ -80,8 +96,8 @@ Shapes = Annotated[
 ]
 
 
-def configuration(name: str | None, file: Path | None) -> AccelConfig:
-    """Return the accelerator's configuration that `--preset` and `--config` ask for.
+def configuration(name: str | None, file: Path | None, clock_mhz: int | None = None) -> AccelConfig:
+    """Return the configuration that `--preset` or `--config`, and `--clock-mhz`, ask for.
 
     Raises
     ------
@@ -92,9 +108,27 @@ def configuration(name: str | None, file: Path | None) -> AccelConfig:
         raise CodesignError.of(
             "--preset and --config exclude each other", found=f"--preset {name} --config {file}"
         )
-    if file is not None:
-        return AccelConfig.from_file(file)
-    return preset(name or "base")
+    chosen = preset(name or "base") if file is None else AccelConfig.from_file(file)
+    return chosen if clock_mhz is None else replace(chosen, clock_mhz=clock_mhz)
+
+
+def placement(target: TargetName, config: AccelConfig, say: Say, *, by_cost: bool) -> ByCost | None:
+    """Return the placement that `--place-by-cost` asks for; it measures this machine.
+
+    Raises
+    ------
+    CodesignError
+        The option is given and the target is not the accelerator.
+    """
+    if not by_cost:
+        return None
+    if target is not TargetName.ACCEL:
+        raise CodesignError.of(
+            "--place-by-cost is for --target accel",
+            found=f"--target {target}",
+            help="leave it out",
+        )
+    return placed_by_cost(config, say)
 
 
 def shapes(given: list[str] | None) -> dict[str, tuple[int, ...]]:

@@ -17,9 +17,11 @@ from codesign.cli.gpu import Architecture, OnHost, Precision, gpu_choice
 from codesign.cli.inputs import read_inputs
 from codesign.cli.modules import ModuleArgument, is_relay_text
 from codesign.cli.options import (
+    ClockMhz,
     ConfigFile,
     InputsFile,
     Json,
+    PlaceByCost,
     PresetName,
     Seed,
     Shapes,
@@ -28,6 +30,7 @@ from codesign.cli.options import (
     Target,
     TargetName,
     configuration,
+    placement,
     shapes,
 )
 from codesign.cli.run_relay import run_relay
@@ -47,6 +50,8 @@ def run(
     sim: Simulator = SimulatorName.CYCLE,
     preset: PresetName = None,
     config: ConfigFile = None,
+    clock_mhz: ClockMhz = None,
+    place_by_cost: PlaceByCost = False,
     inputs: InputsFile = None,
     seed: Seed = 0,
     shape: Shapes = None,
@@ -61,8 +66,9 @@ def run(
     Example: codesign run digits --target accel --preset edge --sim cycle
     Example: codesign run model.relay --inputs inputs.npz
     """
-    chosen = configuration(preset, config).check()
+    chosen = configuration(preset, config, clock_mhz).check()
     on_gpu = gpu_choice(target, architecture=gpu, precision=precision, on_host=on_host)
+    placed = placement(target, chosen, progress().print, by_cost=place_by_cost)
     if is_relay_text(model):
         return run_relay(
             model,
@@ -70,6 +76,7 @@ def run(
             sim=sim,
             config=chosen,
             gpu=on_gpu,
+            placement=placed,
             inputs=inputs,
             seed=seed,
             out=out,
@@ -77,7 +84,7 @@ def run(
         )
     judged = subject(model, samples=1, seed=seed, shapes=shapes(shape))
     fed = judged.evaluation[0] if inputs is None else read_inputs(inputs, judged.model.inputs)
-    executable = executable_for(judged, target, chosen, on_gpu, progress().print)
+    executable = executable_for(judged, target, chosen, on_gpu, progress().print, placement=placed)
     # Before the simulator is built, which takes a while: wrong inputs are told at once.
     checked_inputs(executable.inputs, fed)
     simulator = device(sim.value, chosen, progress().print) if target is TargetName.ACCEL else None

@@ -18,9 +18,12 @@ from codesign.accel.config import AccelConfig
 from codesign.cli.console import output, progress
 from codesign.cli.modules import module_inputs, relay_module
 from codesign.cli.options import SimulatorName, TargetName
+from codesign.compiler.backends.accel.search import Tuning
 from codesign.compiler.driver import compile as compile_module
+from codesign.compiler.partition.costs import ByCost
 from codesign.diagnostics import CodesignError
 from codesign.ir.executable.values import DataValue
+from codesign.sim.cycle import program_cycles
 from experiments.road.build import GpuChoice
 from experiments.road.devices import CycleProgress, device
 from host_runtime.profile import Profile
@@ -37,6 +40,7 @@ def run_relay(
     sim: SimulatorName,
     config: AccelConfig,
     gpu: GpuChoice,
+    placement: ByCost | None,
     inputs: Path | None,
     seed: int,
     out: Path | None,
@@ -55,7 +59,14 @@ def run_relay(
             help="use --target cpu: operators of qnn in the text compute on integers",
         )
     module = relay_module(model)
-    executable = compile_module(module, target=target.value, config=config, **asdict(gpu))
+    executable = compile_module(
+        module,
+        target=target.value,
+        config=config,
+        placement=placement,
+        tuning=None if placement is None else Tuning(program_cycles),
+        **asdict(gpu),
+    )
     fed = module_inputs(module, inputs, seed)
     checked_inputs(executable.inputs, fed)
     simulator = None

@@ -28,12 +28,12 @@ class MachineCode:
     @classmethod
     def of(cls, files: Iterable[Path]) -> MachineCode:
         """Return the decorator for functions that are made of these files."""
-        content = b"".join(file.read_bytes() for file in sorted(files))
+        content = b"".join(file.read_bytes() for file in sorted({*files, Path(__file__)}))
         return cls(hashlib.sha256(content).hexdigest())
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        """Return the function as machine code, cached on disk between runs."""
-        result = numba.njit(cache=True, error_model="numpy")(function)
+        """Return the function as machine code without Python's lock, cached on disk."""
+        result = numba.njit(cache=True, error_model="numpy", nogil=True)(function)
         result._cache._cache_file._source_stamp = self.stamp
         compiled: Callable[_P, _R] = result
         return compiled

@@ -9,6 +9,7 @@ from typing import final
 from codesign.accel.config import AccelConfig
 from codesign.compiler import driver
 from codesign.compiler.backends.accel.search import Tuning
+from codesign.compiler.partition.costs import ByCost, Totals
 from codesign.compiler.pipelines import optimize
 from codesign.compiler.quantization import Quantized, Sample, quantize
 from codesign.diagnostics import CodesignError
@@ -18,6 +19,7 @@ from codesign.ir.relay.module import Module
 from codesign.sim.cycle import program_cycles
 from experiments.road.devices import Say
 from experiments.road.subject import Subject
+from host_runtime.clock import copy_times, kernel_seconds
 from host_runtime.session import Session
 
 
@@ -94,9 +96,15 @@ def compile_int8(subject: Subject, quantized: Quantized, say: Say) -> Executable
 
 
 def compile_accel(
-    subject: Subject, quantized: Quantized, config: AccelConfig, say: Say
+    subject: Subject,
+    quantized: Quantized,
+    config: AccelConfig,
+    say: Say,
+    placement: ByCost | None = None,
 ) -> Executable:
     """Compile a quantized network for the accelerator of a configuration, and the host.
+
+    `placement` is that of `codesign.compile`.
 
     Raises
     ------
@@ -118,6 +126,28 @@ def compile_accel(
         config=config,
         outputs=_outputs(subject),
         tuning=Tuning(program_cycles),
+        placement=placement,
+    )
+
+
+def placed_by_cost(config: AccelConfig, say: Say) -> ByCost:
+    """Return placement by what kernels and copies take on this machine; the totals are said."""
+    say("measuring copies; layers are timed on this host")
+    copies = copy_times(config)
+    say(f"a copy takes {copies.copy_s * 1e6:.1f} us and {copies.bytes_per_s / 1e6:.0f} MB/s")
+
+    def told(totals: Totals) -> None:
+        say(
+            f"by cost at {config.clock_mhz} MHz: as chosen {totals.chosen_s * 1e3:.3f} ms, "
+            f"all on the accelerator {totals.all_on_accel_s * 1e3:.3f} ms, "
+            f"all on the host {totals.all_on_host_s * 1e3:.3f} ms"
+        )
+
+    return ByCost(
+        host_clock=kernel_seconds,
+        copy_s=copies.copy_s,
+        bytes_per_s=copies.bytes_per_s,
+        told=told,
     )
 
 

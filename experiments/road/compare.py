@@ -10,6 +10,7 @@ from typing import Final, final
 import numpy as np
 
 from codesign.accel.config import AccelConfig
+from codesign.compiler.partition.costs import ByCost
 from codesign.ir.executable.executable import Executable
 from codesign.sim.simulator import Outcome
 from experiments.road.build import OnCpu, compile_accel
@@ -18,6 +19,7 @@ from experiments.road.disagreement import Disagreement, count_differing, first_d
 from experiments.road.layers import LayerRow
 from experiments.road.stages import Stage, StageResult, run_stage
 from experiments.road.subject import Inputs
+from host_runtime.profile import PipelineProfile
 from host_runtime.session import Session
 
 RTL_SAMPLES: Final = 2
@@ -64,6 +66,13 @@ class Comparison:
         int8 = self.stages[Stage.CPU_INT8].first_output
         return float(np.linalg.norm(int8 - fp32) / max(float(np.linalg.norm(fp32)), 1e-30))
 
+    def pipeline(self) -> PipelineProfile | None:
+        """Return what host and accelerator take for all samples; cycles do not depend on data."""
+        functional, timed = self.stages[Stage.FUNCTIONAL].pipeline, self.stages[Stage.CYCLE].profile
+        if functional is None or timed is None:
+            return None
+        return functional.with_cycles({step.name: step.cycles for step in timed.steps})
+
     def layers(self) -> tuple[LayerRow, ...]:
         """Return every layer of the accelerator's programs with its cycles."""
         profile = self.stages[Stage.CYCLE].profile
@@ -88,9 +97,16 @@ class Comparison:
 
 
 def compare(
-    built: OnCpu, config: AccelConfig, say: Say, *, rtl_samples: int = RTL_SAMPLES
+    built: OnCpu,
+    config: AccelConfig,
+    say: Say,
+    *,
+    rtl_samples: int = RTL_SAMPLES,
+    placement: ByCost | None = None,
 ) -> Comparison:
     """Run the subject's samples in every way; the circuit runs the first `rtl_samples`, 0: none.
+
+    `placement` is that of `codesign.compile`.
 
     Raises
     ------
@@ -98,7 +114,7 @@ def compare(
         The network does not fit the configuration, or the RTL simulator cannot be built.
     """
     samples = built.subject.evaluation
-    executable = compile_accel(built.subject, built.quantized, config, say)
+    executable = compile_accel(built.subject, built.quantized, config, say, placement)
     stages = {
         Stage.CPU_FP32: _on_host(Stage.CPU_FP32, built.fp32, built, say),
         Stage.CPU_INT8: _on_host(Stage.CPU_INT8, built.int8, built, say),
@@ -125,7 +141,7 @@ def compare(
 
 def _on_host(stage: Stage, executable: Executable, built: OnCpu, say: Say) -> StageResult:
     say(f"running {stage}: {len(built.subject.evaluation)} samples")
-    return run_stage(stage, Session(executable), built.subject.evaluation, lambda _: None)
+    return run_stage(stage, Session(executable), built.subject.evaluation, None)
 
 
 def _on_device(
@@ -139,8 +155,13 @@ def _on_device(
     say(f"running {stage}: {len(samples)} samples")
     progress = CycleProgress(str(stage))
     try:
-        result = run_stage(stage, Session(executable, recorder), samples, lambda _: progress)
+        result = run_stage(stage, Session(executable, recorder), samples, progress)
     finally:
         progress.close()
-    programs = len(executable.accel_steps)
-    return result, tuple(outcome for _, outcome in recorder.runs[:programs])
+    # Samples overlap, so that their programs mix; of each program the first run is the first
+    # sample's.
+    outcomes = tuple(
+        next(outcome for program, outcome in recorder.runs if program is step.kernel.program)
+        for step in executable.accel_steps
+    )
+    return result, outcomes

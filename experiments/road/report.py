@@ -37,6 +37,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "utilization": utilization(rows, _cycles(comparison), config),
         "bound": bound(rows),
         "stages": [_stage_json(comparison, each) for each in comparison.stages.values()],
+        "pipeline": _pipeline_json(comparison),
         "layers": [_layer_json(comparison, row) for row in rows],
         "resource_estimates": [_fit_json(fit(config, part)) for part in PARTS],
         "host_operators": [
@@ -50,6 +51,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 def as_tables(comparison: Comparison, *, layers: bool = True) -> RenderableType:
     """Return the tables: stages, the accelerator's run, layers, and any disagreement."""
     parts: list[RenderableType] = [_stage_table(comparison), _summary(comparison)]
+    parts += [Text(each) for each in _pipeline_texts(comparison)]
     parts.append(Text(estimate_text(comparison.config)))
     if layers:
         parts += [Text(), _layer_table(comparison)]
@@ -123,6 +125,32 @@ def _summary(comparison: Comparison) -> Text:
         f"{utilization(rows, cycles, config):.1%} of {config.macs} MAC/cycle; {moved:,} bytes "
         f"moved; most cycles are {bound(rows)}-bound; {host} operators on the host"
     )
+
+
+def _pipeline_json(comparison: Comparison) -> dict[str, Any] | None:
+    pipeline, clock_mhz = comparison.pipeline(), comparison.config.clock_mhz
+    if pipeline is None:
+        return None
+    overlapped_s, in_turn_s = pipeline.makespan_s(clock_mhz), pipeline.in_turn_s(clock_mhz)
+    if overlapped_s is None or in_turn_s is None:
+        return None
+    return {
+        "samples": len(pipeline.samples),
+        "overlapped_ms": overlapped_s * 1e3,
+        "in_turn_ms": in_turn_s * 1e3,
+    }
+
+
+def _pipeline_texts(comparison: Comparison) -> list[str]:
+    """Return the line that says what overlap brings, where there is something to overlap."""
+    found = _pipeline_json(comparison)
+    if found is None or not comparison.executable.accel_steps:
+        return []
+    return [
+        f"{found['samples']} samples on this host and an accelerator at "
+        f"{comparison.config.clock_mhz} MHz, copies not counted: {found['overlapped_ms']:.3f} ms "
+        f"overlapped, {found['in_turn_ms']:.3f} ms in turn"
+    ]
 
 
 def _layer_table(comparison: Comparison) -> Table:

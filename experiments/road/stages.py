@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import final
@@ -13,7 +13,7 @@ import numpy as np
 from codesign.dtypes import Array
 from codesign.sim.simulator import Progress
 from experiments.road.subject import Inputs
-from host_runtime.profile import Profile
+from host_runtime.profile import PipelineProfile, Profile
 from host_runtime.session import Session
 
 
@@ -34,7 +34,8 @@ class StageResult:
 
     `outputs` has one mapping (output's name to array) for each sample, `tensors` one (accelerator
     tensor's name to int8 array, in the order of execution), empty on the host. `cycles` are those
-    of each sample, None where the stage has no notion of time. `time_s` is wall time per sample.
+    of each sample, None where the stage has no notion of time. `time_s` is wall time per sample;
+    `pipeline` says what host and accelerator take for all.
     """
 
     stage: Stage
@@ -42,6 +43,7 @@ class StageResult:
     tensors: tuple[Mapping[str, Array], ...]
     cycles: tuple[int | None, ...]
     profile: Profile | None
+    pipeline: PipelineProfile | None
     time_s: float
 
     @property
@@ -65,12 +67,11 @@ def run_stage(
     stage: Stage,
     session: Session,
     samples: tuple[Inputs, ...],
-    progress: Callable[[int], Progress | None],
+    progress: Progress | None,
 ) -> StageResult:
-    """Run the samples one after another; `progress(i)` is told the cycles of sample i."""
-    traces, started = [], time.perf_counter()
-    for index, sample in enumerate(samples):
-        traces.append(session.trace(sample, progress(index)))
+    """Run the samples, host and accelerator at the same time; `progress` is told cycles."""
+    started = time.perf_counter()
+    traces = tuple(session.trace_many(samples, progress))
     elapsed = time.perf_counter() - started
     return StageResult(
         stage=stage,
@@ -78,5 +79,6 @@ def run_stage(
         tensors=tuple(trace.tensors for trace in traces),
         cycles=tuple(trace.profile.cycles for trace in traces),
         profile=traces[0].profile if traces else None,
+        pipeline=session.pipeline,
         time_s=elapsed / max(1, len(samples)),
     )

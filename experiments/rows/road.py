@@ -67,7 +67,7 @@ def road_fp32() -> Measurement:
         expected = recorded(network, BUILD)
         judged = subject(network.name, samples=COUNT)
         session = Session(compile_fp32(judged, CONSOLE.print))
-        outputs = run_stage(Stage.CPU_FP32, session, judged.evaluation, lambda _: None)
+        outputs = run_stage(Stage.CPU_FP32, session, judged.evaluation, None)
         error = _relative_error(outputs.first_output, expected.reshape(len(expected), -1))
         CONSOLE.print(f"{network.name}: {error:.2e}")
         worst = max(worst, error)
@@ -82,8 +82,8 @@ def road_top1() -> Measurement:
             continue
         built = build_on_cpu(subject(network.name, samples=TOP1_SAMPLES), CONSOLE.print)
         samples = built.subject.evaluation
-        fp32 = run_stage(Stage.CPU_FP32, Session(built.fp32), samples, lambda _: None)
-        int8 = run_stage(Stage.CPU_INT8, Session(built.int8), samples, lambda _: None)
+        fp32 = run_stage(Stage.CPU_FP32, Session(built.fp32), samples, None)
+        int8 = run_stage(Stage.CPU_INT8, Session(built.int8), samples, None)
         agreement = 100 * float((fp32.classes == int8.classes).mean())
         CONSOLE.print(f"{network.name}: {agreement:.1f} % of {len(samples)} samples")
         worst = min(worst, agreement)

@@ -1,4 +1,4 @@
-"""by_cost: of all layers that the accelerator can run, leave those to the host that cost less there.
+"""by_cost: of the layers that the accelerator can run, leave to the host what costs less there.
 
 The times of layers and copies add up; that steps may run at the same time does not count.
 """

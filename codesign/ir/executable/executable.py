@@ -32,10 +32,10 @@ class Port:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPlacement:
-    """One row of the placement table: where a call runs, and why not on the accelerator.
+    """One row of the placement table: where a call runs, and why there.
 
     `unit` is gemm, vector, host, gpu, or none where no data moves; `reason` is empty on the
-    accelerator.
+    accelerator, but where costs have chosen it.
     """
 
     name: str
