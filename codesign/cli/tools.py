@@ -89,6 +89,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
         how_to_get="Python 3.11 or later",
     ),
     package("numpy", "everything"),
+    package("networkx", "placement by cost"),
     package("onnx", "reading ONNX files"),
     package("llvmlite", "the CPU target", how="pip install 'llvmlite>=0.50,<0.51'"),
     package("numba", "the simulators", how="pip install 'numba>=0.68,<0.69'"),

@@ -11,7 +11,7 @@ from codesign.accel.presets import preset
 from codesign.compiler.analysis.infer_types import infer_expression
 from codesign.compiler.backends.accel.region import compile_accel
 from codesign.compiler.backends.accel.search import Tuning
-from codesign.compiler.partition.assign import assign
+from codesign.compiler.partition.assign import Assignment, assign
 from codesign.compiler.partition.split import split
 from codesign.dtypes import Array, DType
 from codesign.ir.executable.accel_kernel import AccelKernel
@@ -247,11 +247,12 @@ def run_parts(
     values: dict[Var, Array],
     config: AccelConfig,
     tuning: Tuning | None = None,
+    assignment: Assignment | None = None,
 ) -> tuple[Array, ...]:
     """Run a graph in the steps that placement makes of it, the host's steps in NumPy."""
     types = infer_expression(Tuple(results))
     one_layer = config.block_in != config.block_out
-    assignment = assign(results, types, config)
+    assignment = assignment or assign(results, types, config)
     known: dict[Expr, Array] = dict(values)
     for part in split(results, types, assignment, one_layer=one_layer):
         arrays = tuple(known[each] for each in part.inputs)
