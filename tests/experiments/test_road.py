@@ -126,6 +126,7 @@ def _result(stage: Stage, tensors: dict[str, np.ndarray], output: np.ndarray) ->
         tensors=(tensors,),
         cycles=(None,),
         profile=None,
+        pipeline=None,
         time_s=0.0,
     )
 
