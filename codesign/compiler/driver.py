@@ -20,7 +20,7 @@ from codesign.compiler.backends.native.compile import compile_native
 from codesign.compiler.collection import without_cycle_collection
 from codesign.compiler.partition.assign import Assignment, assign
 from codesign.compiler.partition.by_cost import place_by_cost
-from codesign.compiler.partition.costs import ByCost, MeasuredCosts
+from codesign.compiler.partition.costs import ByCost, MeasuredCosts, check_placement
 from codesign.compiler.partition.gpu import assign_gpu
 from codesign.compiler.partition.graph import is_first_order, is_graph
 from codesign.compiler.partition.split import Part, split
@@ -96,7 +96,7 @@ def compile(  # noqa: A001  (the verb that users look for)
     """
     chosen = Target.named(target)
     machine = (config or AccelConfig()).check() if chosen is Target.ACCEL else None
-    _check_placement(placement, chosen, tuning)
+    check_placement(placement, chosen, tuning)
     module = source if isinstance(source, Module) else source.module
     observe = None if dump is None else write_to(dump)
     if machine is not None:
@@ -132,22 +132,6 @@ def compile(  # noqa: A001  (the verb that users look for)
         constants=values.constants,
         placements=_placements(parts, assignment),
     )
-
-
-def _check_placement(placement: ByCost | None, target: Target, tuning: Tuning | None) -> None:
-    if placement is None:
-        return
-    if target is not Target.ACCEL:
-        raise CodesignError.of(
-            "only a network for the accelerator is placed by cost",
-            found=f"the target is {target}",
-            help="leave placement out, or compile for accel",
-        )
-    if tuning is None:
-        raise CodesignError.of(
-            "placement by cost counts cycles, and no clock is given",
-            help="pass tuning=Tuning(codesign.sim.cycle.program_cycles)",
-        )
 
 
 def _on_gpu(

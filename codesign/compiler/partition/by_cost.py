@@ -32,6 +32,11 @@ class _Piece:
         return (self.root,) if self.composite is None else self.composite.calls
 
     @property
+    def is_alone(self) -> bool:
+        """Whether all that it reads and gives goes through the host."""
+        return self.composite is not None and self.composite.is_alone
+
+    @property
     def gathers(self) -> bool:
         """Whether it is a concatenation that has no place of its own on the accelerator."""
         return self.composite is not None and self.composite.gathers and self.is_a("concatenate")
@@ -103,7 +108,7 @@ def _work(piece: _Piece, types: Mapping[Expr, Type], costs: Costs, *, one_layer:
     if piece.composite is None:
         return Work(host_ns=host_ns, accel_ns=None)
     accel_ns = costs.accel_ns(piece.composite)
-    if one_layer:
+    if one_layer or piece.is_alone:
         crossing = piece.data if piece.gathers else (*_placed_data(piece), piece.root)
         accel_ns += sum(_copy_ns(each, types, costs) for each in crossing)
     return Work(host_ns=host_ns, accel_ns=accel_ns)
@@ -137,14 +142,20 @@ def _crossings(
 ) -> tuple[Crossing, ...]:
     """Return the tensors whose copies depend on who reads them where."""
     readers: dict[Expr, set[int]] = {result: set() for result in results}
+    through_host = set(results)
+    makers = {value: maker for value, maker in makers.items() if not pieces[maker].is_alone}
     for index, piece in enumerate(pieces):
         for each in piece.data:
-            readers.setdefault(each, set()).add(index)
+            readers.setdefault(each, set())
+            if piece.is_alone:
+                through_host.add(each)
+            else:
+                readers[each].add(index)
     return tuple(
         Crossing(
             maker=makers.get(value),
             readers=frozenset(where),
-            is_result=value in results,
+            is_result=value in through_host,
             copy_ns=_copy_ns(value, types, costs),
         )
         for value, where in readers.items()

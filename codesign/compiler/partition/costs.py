@@ -16,6 +16,8 @@ from codesign.compiler.backends.accel.match import MOVES_NOTHING, Composite, ope
 from codesign.compiler.backends.accel.plan import Plan, runs_on_gemm
 from codesign.compiler.backends.accel.search import Search, Tuning, cycles_of
 from codesign.compiler.backends.llvm.cpu import compile_cpu
+from codesign.compiler.target import Target
+from codesign.diagnostics import CodesignError
 from codesign.ir.executable.cpu_kernel import CpuKernel
 from codesign.ir.relay.expr import Expr, Function, Var
 from codesign.ir.relay.module import Module
@@ -65,6 +67,23 @@ class ByCost:
     copy_s: float
     bytes_per_s: float
     told: Callable[[Totals], None] = _untold
+
+
+def check_placement(placement: ByCost | None, target: Target, tuning: Tuning | None) -> None:
+    """Refuse a placement by cost without the accelerator or without a tuning."""
+    if placement is None:
+        return
+    if target is not Target.ACCEL:
+        raise CodesignError.of(
+            "only a network for the accelerator is placed by cost",
+            found=f"the target is {target}",
+            help="leave placement out, or compile for accel",
+        )
+    if tuning is None:
+        raise CodesignError.of(
+            "placement by cost counts cycles, and no clock is given",
+            help="pass tuning=Tuning(codesign.sim.cycle.program_cycles)",
+        )
 
 
 @final

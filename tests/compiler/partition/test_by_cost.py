@@ -16,6 +16,7 @@ from codesign.compiler.backends.accel.search import Tuning
 from codesign.compiler.partition.assign import Assignment, assign
 from codesign.compiler.partition.by_cost import place_by_cost
 from codesign.compiler.partition.costs import ByCost, Totals
+from codesign.compiler.partition.graph import sources
 from codesign.compiler.partition.split import split
 from codesign.diagnostics import CodesignError
 from codesign.ir.executable.cpu_kernel import CpuKernel
@@ -76,6 +77,7 @@ def _random_graph(maker: Maker) -> tuple[Expr, ...]:
         lambda: maker.max_pool(drawn(), pool_size=(3, 3), padding=(1, 1, 1, 1)),
         lambda: maker.lookup(drawn()),
         lambda: Call(OpRef("negative"), (drawn(),)),
+        lambda: maker.matmul(drawn(), drawn(), 5, 5, 4),
         joined,
     )
     for _ in range(int(rng.integers(2, 8))):
@@ -99,14 +101,20 @@ def _recounted(
         elif group is None or group.root is call:
             total += costs.of_call(call)
     parts = split(results, types, placed, one_layer=False)
-    made_there = {each for part in parts if part.side == "accel" for each in part.outputs}
+    alone = [each for each in dict.fromkeys(placed.composites.values()) if each.is_alone]
+    inside = {call for each in alone for call in each.calls}
+    made_there = {each for part in parts if part.side == "accel" for each in part.outputs} - inside
     crossing = {
         each
         for part in parts
-        for each in part.inputs
+        for call in part.calls
+        for each in sources(call)
+        if each in part.inputs and call not in inside
         if (part.side == "accel") != (each in made_there)
     } | (made_there & set(results))
-    total += sum(costs.copy_ns(prod(types[each].shape)) for each in crossing)
+    through_host = [each for layer in alone for each in (*dict.fromkeys(layer.data), layer.root)]
+    crossing |= made_there & set(through_host)
+    total += sum(costs.copy_ns(prod(types[each].shape)) for each in (*crossing, *through_host))
     return total / 1e9
 
 
