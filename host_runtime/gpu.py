@@ -19,8 +19,9 @@ class GpuFunction:
     """A loaded kernel: call it with arrays, get a tuple of new arrays.
 
     Constants, workspace, inputs and outputs have their places on the device for as long as the
-    function lives; a call copies the inputs there and the outputs back. The launches are recorded
-    once, as one graph. `image` is machine code of the same kernels, if they were assembled already.
+    function lives; a call copies the inputs there and the outputs back. The launches are made into
+    one graph once; those of which none waits for the other may run side by side. `image` is
+    machine code of the same kernels, if they were assembled already.
 
     Raises
     ------
@@ -44,7 +45,7 @@ class GpuFunction:
         self._outputs = [self._allocate(_size(room)) for room in outputs]
         self._to_device(self._constants, np.frombuffer(kernel.constants, np.uint8))
         self._clear_inputs()
-        self._graph = self._recorded()
+        self._graph = self._graph_of_launches()
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         """Return the outputs for these inputs.
@@ -57,12 +58,12 @@ class GpuFunction:
                 f"the function takes {len(self.kernel.inputs)} inputs",
                 found=f"{len(arrays)} arrays were passed",
             )
-        given = [np.ascontiguousarray(array) for array in arrays]
+        given = [np.asarray(array, order="C") for array in arrays]
         for pointer, array, kind in zip(self._inputs, given, self.kernel.inputs, strict=True):
             if array.shape != kind.static_shape or array.dtype != kind.dtype.numpy:
                 raise CodesignError.of(
                     "an input does not fit",
-                    found=f"found {array.dtype}{array.shape}, expected {kind}",
+                    found=f"found {array.dtype}{array.shape}, expected {kind.dtype}{kind.static_shape}",
                 )
             self._to_device(pointer, array)
         self._call("cuGraphLaunch", self._graph, self._stream)
@@ -142,19 +143,22 @@ class GpuFunction:
             self._to_device(pointer, np.zeros(shape, dtype))
         self._call("cuStreamSynchronize", self._stream)
 
-    def _recorded(self) -> Any:
-        mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+    def _graph_of_launches(self) -> Any:
         functions = {
             symbol: self._call("cuModuleGetFunction", self._module, symbol.encode())
             for symbol in {launch.symbol for launch in self.kernel.launches}
         }
+        graph = self._call("cuGraphCreate", 0)
+        nodes: list[Any] = []
         for launch in self.kernel.launches:
-            self._allow(functions[launch.symbol], launch)
-        self._call("cuStreamBeginCapture", self._stream, mode)
-        for launch in self.kernel.launches:
-            self._launch(functions[launch.symbol], launch)
-        graph = self._call("cuStreamEndCapture", self._stream)
-        return self._call("cuGraphInstantiate", graph, 0)
+            function = functions[launch.symbol]
+            self._allow(function, launch)
+            followed = [nodes[number] for number in launch.after]
+            node = self._node(function, launch)
+            nodes.append(self._call("cuGraphAddKernelNode", graph, followed, len(followed), node))
+        ready = self._call("cuGraphInstantiate", graph, 0)
+        self._call("cuGraphDestroy", graph)
+        return ready
 
     def _allow(self, function: Any, launch: KernelLaunch) -> None:
         """Ask the driver for a block's shared memory where it is more than any kernel may have."""
@@ -170,12 +174,15 @@ class GpuFunction:
         name = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._call("cuFuncSetAttribute", function, name, launch.shared_bytes)
 
-    def _launch(self, function: Any, launch: KernelLaunch) -> None:
+    def _node(self, function: Any, launch: KernelLaunch) -> Any:
         pointers = tuple(int(self._pointer(operand)) for operand in launch.operands)
-        parameters = (pointers, (ctypes.c_void_p,) * len(pointers))
-        grid, block = (launch.blocks, 1, 1), (launch.threads, 1, 1)
-        rest = (self._stream, parameters, 0)
-        self._call("cuLaunchKernel", function, *grid, *block, launch.shared_bytes, *rest)
+        node = self._driver.CUDA_KERNEL_NODE_PARAMS()
+        node.func = function
+        node.gridDimX, node.gridDimY, node.gridDimZ = launch.blocks, 1, 1
+        node.blockDimX, node.blockDimY, node.blockDimZ = launch.threads, 1, 1
+        node.sharedMemBytes = launch.shared_bytes
+        node.kernelParams = (pointers, (ctypes.c_void_p,) * len(pointers))
+        return node
 
     def _pointer(self, operand: DevicePointer) -> int:
         match operand.memory:

@@ -144,7 +144,7 @@ def _mobilenet(b: Builder[Any], x: Any, w: Weights, size: int) -> Any:
 
 def _bert(b: Builder[Any], x: Any, w: Weights, size: int) -> Any:
     width, heads = 512 // size, 8 // size
-    for _ in range(4 // size):
+    for _ in range(max(4 // size, 1)):
         query, key, value = (b.dense(x, w(width, width), w.bias(width)) for _ in range(3))
         mixed = b.attention(query, key, value, heads, width // heads)
         x = _normal(b, b.add(x, b.dense(mixed, w(width, width), w.bias(width))), w, width)

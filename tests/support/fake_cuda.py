@@ -1,4 +1,7 @@
-"""A CUDA driver of this machine's own memory, for the runtime's calls; kernels run in step."""
+"""A CUDA driver of this machine's own memory, for the runtime's calls; kernels run in step.
+
+The nodes of a graph run one at a time, each time in another of the orders that its edges allow.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from codesign.compiler.backends.gpu.execute import execute
 from codesign.compiler.backends.gpu.nvptx import dynamic_bytes
 from codesign.ir.simt.kernel import SimtKernel
+from tests.support.fake_graph import FakeGraph, Node
 
 
 class Attribute(IntEnum):
@@ -29,8 +32,23 @@ class EventFlags(IntEnum):
     CU_EVENT_DEFAULT = 0
 
 
-class CaptureMode(IntEnum):
-    CU_STREAM_CAPTURE_MODE_GLOBAL = 0
+class NodeParams:
+    """What a node launches; fields that are not set are zeros, as in the driver."""
+
+    def __init__(self) -> None:
+        self.func: SimtKernel | None = None
+        self.gridDimX = self.gridDimY = self.gridDimZ = 0
+        self.blockDimX = self.blockDimY = self.blockDimZ = 0
+        self.sharedMemBytes = 0
+        self.kernelParams: tuple[tuple[int, ...], tuple[Any, ...]] = ((), ())
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        return self.gridDimX, self.gridDimY, self.gridDimZ
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        return self.blockDimX, self.blockDimY, self.blockDimZ
 
 
 _OK, _INVALID_IMAGE, _OUT_OF_MEMORY = 0, 200, 2
@@ -41,7 +59,7 @@ class FakeDriver:
     """The functions that the runtime calls, each with the driver's arguments and results."""
 
     CUdevice_attribute = Attribute
-    CUstreamCaptureMode = CaptureMode
+    CUDA_KERNEL_NODE_PARAMS = NodeParams
     CUfunction_attribute = FunctionAttribute
     CUevent_flags = EventFlags
 
@@ -53,6 +71,7 @@ class FakeDriver:
         capability: tuple[int, int] = (9, 0),
         limit_bytes: int = 1 << 30,
         shared_bytes: int = 227 * 1024,
+        seed: int = 0,
     ) -> None:
         self.kernels = kernels
         self.count = count
@@ -63,7 +82,8 @@ class FakeDriver:
         self.calls: list[str] = []
         self.events = 0
         self.memory: dict[int, np.ndarray[Any, Any]] = {}
-        self.recorded: list[tuple[Any, ...]] | None = None
+        self.graphs: list[FakeGraph] = []
+        self.rng = np.random.default_rng(seed)
 
     def cuGetErrorString(self, status: int) -> tuple[int, bytes]:  # noqa: N802
         return _OK, _TEXTS[status]
@@ -98,7 +118,7 @@ class FakeDriver:
         return (_OK,)
 
     def cuModuleLoadData(self, image: bytes) -> tuple[int, str]:  # noqa: N802
-        if b".entry" not in image or not image.endswith(b"\0"):
+        if b".target" not in image or not image.endswith(b"\0"):
             return _INVALID_IMAGE, ""
         return _OK, "module"
 
@@ -128,8 +148,8 @@ class FakeDriver:
         event.clear()
         return (_OK,)
 
-    def cuGraphExecDestroy(self, graph: list[Any]) -> tuple[int]:  # noqa: N802
-        assert isinstance(graph, list)
+    def cuGraphExecDestroy(self, graph: FakeGraph) -> tuple[int]:  # noqa: N802
+        self.graphs.remove(graph)
         return (_OK,)
 
     def cuStreamDestroy(self, stream: str) -> tuple[int]:  # noqa: N802
@@ -176,46 +196,44 @@ class FakeDriver:
         self.calls.append("cuStreamSynchronize")
         return (_OK,)
 
-    def cuStreamBeginCapture(self, stream: str, mode: int) -> tuple[int]:  # noqa: N802
-        self.recorded = []
-        return (_OK,)
+    def cuGraphCreate(self, flags: int) -> tuple[int, FakeGraph]:  # noqa: N802
+        assert flags == 0
+        self.graphs.append(FakeGraph())
+        return _OK, self.graphs[-1]
 
-    def cuStreamEndCapture(self, stream: str) -> tuple[int, list[Any]]:  # noqa: N802
-        recorded, self.recorded = self.recorded, None
-        assert recorded is not None, "a capture was begun"
-        return _OK, recorded
-
-    def cuGraphInstantiate(self, graph: list[Any], flags: int) -> tuple[int, list[Any]]:  # noqa: N802
-        return _OK, graph
-
-    def cuGraphLaunch(self, graph: list[Any], stream: str) -> tuple[int]:  # noqa: N802
-        self.calls.append("cuGraphLaunch")
-        for kernel, pointers in graph:
-            arrays = []
-            for buffer, pointer in zip(kernel.operands, pointers, strict=True):
-                self._inside(pointer, buffer.size_bytes)
-                room = (ctypes.c_uint8 * buffer.size_bytes).from_address(pointer)
-                arrays.append(np.frombuffer(room, np.uint8).view(buffer.dtype.numpy))
-            execute(kernel, arrays)
-        return (_OK,)
-
-    def cuLaunchKernel(  # noqa: N802
-        self, kernel: SimtKernel, *arguments: Any
-    ) -> tuple[int]:
-        grid, block, (shared, stream, parameters, extra) = (
-            arguments[:3],
-            arguments[3:6],
-            arguments[6:],
-        )
-        assert grid == (kernel.block.extent, 1, 1)
-        assert block == (kernel.thread.extent, 1, 1)
-        assert (stream, extra) == ("stream", 0)
-        assert shared == dynamic_bytes(kernel)
-        assert shared <= self.allowed.get(kernel, 48 * 1024)
-        values, types = parameters
+    def cuGraphAddKernelNode(  # noqa: N802
+        self, graph: FakeGraph, followed: list[int], count: int, params: NodeParams
+    ) -> tuple[int, int]:
+        kernel = params.func
+        assert kernel is not None, "a node has a function"
+        assert params.grid == (kernel.block.extent, 1, 1)
+        assert params.block == (kernel.thread.extent, 1, 1)
+        assert params.sharedMemBytes == dynamic_bytes(kernel)
+        assert params.sharedMemBytes <= self.allowed.get(kernel, 48 * 1024)
+        pointers, types = params.kernelParams
         assert types == (ctypes.c_void_p,) * len(kernel.operands)
-        assert self.recorded is not None, "launches are recorded"
-        self.recorded.append((kernel, values))
+        for buffer, pointer in zip(kernel.operands, pointers, strict=True):
+            self._inside(pointer, buffer.size_bytes)
+        assert count == len(followed) == len(set(followed))
+        return _OK, graph.add(Node(kernel, pointers), followed)
+
+    def cuGraphInstantiate(  # noqa: N802
+        self, graph: FakeGraph, flags: int
+    ) -> tuple[int, FakeGraph]:
+        assert flags == 0
+        graph.check()
+        self.graphs.append(FakeGraph(list(graph.nodes), list(graph.followed)))
+        return _OK, self.graphs[-1]
+
+    def cuGraphDestroy(self, graph: FakeGraph) -> tuple[int]:  # noqa: N802
+        self.graphs.remove(graph)
+        return (_OK,)
+
+    def cuGraphLaunch(self, graph: FakeGraph, stream: str) -> tuple[int]:  # noqa: N802
+        assert any(graph is each for each in self.graphs), "the graph was not destroyed"
+        self.calls.append("cuGraphLaunch")
+        for node in graph.in_some_order(self.rng):
+            node.run()
         return (_OK,)
 
     def _inside(self, pointer: int, size: int) -> None:

@@ -38,7 +38,8 @@ class DevicePointer:
 class KernelLaunch:
     """One launch of a symbol: blocks of threads in one dimension, and its operands in order.
 
-    `shared_bytes` is the shared memory of a block beyond what the symbol names itself.
+    It follows the launches `after`, by their numbers in the kernel, all lower than its own and none
+    that another of them follows. `shared_bytes` is the shared memory of a block beyond what the symbol names itself.
     """
 
     symbol: str
@@ -46,13 +47,14 @@ class KernelLaunch:
     threads: int
     operands: tuple[DevicePointer, ...]
     label: str
+    after: tuple[int, ...]
     shared_bytes: int = 0
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuKernel:
-    """A whole Relay function on a GPU: its launches run one after the other.
+    """A whole Relay function on a GPU: launches, of which some wait for others.
 
     Inputs and outputs are dense and row-major. A check's byte that is not 0 after a run says that
     the inputs made the mistake which the check names; the outputs have no meaning then.

@@ -194,7 +194,12 @@ def _gpu_in(gpu: _Gpu, constants: bytes, text: bytes, source: str) -> GpuKernel:
         DeviceMemory.INPUT: len(gpu.inputs),
         DeviceMemory.OUTPUT: len(gpu.outputs) + len(gpu.checks),
     }
-    for launch in gpu.launches:
+    for number, launch in enumerate(gpu.launches):
+        if any(not 0 <= earlier < number for earlier in launch.after):
+            raise CodesignError.of(
+                f"{source}: launch {launch.label!r} follows launches that are not before it",
+                found=f"launch {number} follows {', '.join(map(str, launch.after))}",
+            )
         if any(not 0 <= each.place < rooms[each.memory] for each in launch.operands):
             raise CodesignError.of(f"{source}: launch {launch.label!r} reaches out of its memory")
     try:

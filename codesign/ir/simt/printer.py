@@ -1,6 +1,8 @@
 """Kernels of threads as text.
 
 kernel 12 blocks x 256 threads
+  operand operand0: Tensor[(3072), float32]
+  operand target: Tensor[(3072), float32]
   target[256 * block + thread] = maximum(operand0[256 * block + thread], 0.0)
 """
 
@@ -33,7 +35,12 @@ from codesign.ir.tensor.printer import buffer_text, expr_text, index_text
 def simt_text(kernel: SimtKernel) -> str:
     """Return a kernel as text, without a trailing newline."""
     lines = [f"kernel {kernel.block.extent} blocks x {kernel.thread.extent} threads"]
-    for space, buffers in (("shared", kernel.shared), ("registers", kernel.registers)):
+    spaces = (
+        ("operand", kernel.operands),
+        ("shared", kernel.shared),
+        ("registers", kernel.registers),
+    )
+    for space, buffers in spaces:
         lines += [f"  {space} {buffer_text(buffer)}" for buffer in buffers]
     lines += _lines(kernel.body, "  ")
     return "\n".join(lines)

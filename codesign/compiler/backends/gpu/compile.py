@@ -1,18 +1,19 @@
-"""Relay to PTX: one module of kernels and the order of their launches for a whole function."""
+"""Relay to PTX: one module of kernels, and which launches wait for which, for a whole function."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Final, assert_never
 
 import numpy as np
 
 from codesign.compiler.backends.gpu.device import DEFAULT, DeviceModel
 from codesign.compiler.backends.gpu.lower import lower
 from codesign.compiler.backends.gpu.nvptx import dynamic_bytes, ptx
+from codesign.compiler.backends.gpu.order import by_bytes, by_values, closed, reduced
 from codesign.compiler.backends.gpu.program import GpuProgram
 from codesign.compiler.lower.graph import Value, graph_of
-from codesign.compiler.lower.plan_memory import plan_memory
+from codesign.compiler.lower.plan_memory import MemoryPlan, plan_memory
 from codesign.compiler.lower.program import Home, Place
 from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.executable.gpu_kernel import (
@@ -27,6 +28,9 @@ from codesign.ir.relay.types import UNKNOWN, TensorType, Type
 from codesign.ir.relay.visit import post_order
 from codesign.ir.simt.kernel import SimtKernel
 from codesign.ir.simt.printer import simt_text
+
+_GROWTH: Final = 2
+"""How many times the least workspace is spent on launches that can run side by side."""
 
 
 def compile_gpu(
@@ -44,7 +48,7 @@ def compile_gpu(
     graph = graph_of(function, types)
     program = lower(graph, device)
     offsets, constants = _pack_constants(program)
-    plan = plan_memory(program, DEVICE_ALIGNMENT, 0)
+    plan, followed = planned(program)
     kernels = named_kernels(program)
     symbols = {simt_text(kernel): name for name, kernel in kernels.items()}
 
@@ -71,9 +75,10 @@ def compile_gpu(
                 threads=launch.kernel.thread.extent,
                 operands=tuple(map(pointer, launch.places)),
                 label=launch.label,
+                after=after,
                 shared_bytes=dynamic_bytes(launch.kernel),
             )
-            for launch in program.launches
+            for launch, after in zip(program.launches, followed, strict=True)
         ),
         constants=constants,
         workspace_bytes=plan.size_bytes,
@@ -112,6 +117,21 @@ def check_for_gpu(function: Function, types: Mapping[Expr, Type]) -> None:
             problems.append(Problem(what=what, span=node.span, help=advice))
     if problems:
         raise CodesignError(*problems)
+
+
+def planned(program: GpuProgram) -> tuple[MemoryPlan, list[tuple[int, ...]]]:
+    """Return where tensors lie in the workspace, and by numbers what each launch must follow.
+
+    Tensors share bytes only where that makes no launch wait for another; where this takes too
+    much memory, they share as if all launches ran one after the other, and some then have to.
+    """
+    values = by_values(program)
+    least = plan_memory(program, DEVICE_ALIGNMENT, 0)
+    plan = plan_memory(program, DEVICE_ALIGNMENT, 0, closed(values))
+    if plan.size_bytes > _GROWTH * least.size_bytes:
+        plan = least
+    shared = by_bytes(program, plan.offsets)
+    return plan, reduced([first | second for first, second in zip(values, shared, strict=True)])
 
 
 def named_kernels(program: GpuProgram) -> dict[str, SimtKernel]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Final, final
 
@@ -28,6 +29,7 @@ from codesign.compiler.lower.rule import attrs_of
 from codesign.compiler.lower.rules import RULES, expression
 from codesign.diagnostics import CodesignError, Problem
 from codesign.ir.simt.kernel import SimtKernel
+from codesign.ir.simt.touched import read_by, written_by
 from codesign.ir.tensor.compute import Load
 from codesign.ir.tensor.index import Index
 from codesign.ir.tensor.kernel import Stage
@@ -308,13 +310,21 @@ class _Lowering:
         self._launch(kernel, (*places, home), "attention")
 
     def _launch(self, kernel: SimtKernel, places: tuple[Place, ...], label: str) -> None:
+        """Launch a kernel on those of its operands that it touches: for others nobody waits."""
         if kernel.block.extent > self.device.blocks:
             raise CodesignError.of(
                 f"{label} needs {kernel.block.extent} blocks of threads",
                 found=f"{self.device.architecture} starts {self.device.blocks} at most",
                 help="split the tensor",
             )
-        self.launches.append(GpuLaunch(kernel, places, label))
+        touched = read_by(kernel) | written_by(kernel)
+        kept = [
+            (buffer, place)
+            for buffer, place in zip(kernel.operands, places, strict=True)
+            if buffer in touched
+        ]
+        kernel = replace(kernel, operands=tuple(buffer for buffer, _ in kept))
+        self.launches.append(GpuLaunch(kernel, tuple(place for _, place in kept), label))
 
     def _concatenate(self, step: Step) -> None:
         axis = attrs_of(step, AxisAttrs).axis % len(step.result.shape)
