@@ -60,10 +60,11 @@ class GpuFunction:
             )
         given = [np.asarray(array, order="C") for array in arrays]
         for pointer, array, kind in zip(self._inputs, given, self.kernel.inputs, strict=True):
-            if array.shape != kind.static_shape or array.dtype != kind.dtype.numpy:
+            shape, dtype = _room(kind)
+            if array.shape != shape or array.dtype != dtype:
                 raise CodesignError.of(
                     "an input does not fit",
-                    found=f"found {array.dtype}{array.shape}, expected {kind.dtype}{kind.static_shape}",
+                    found=f"found {array.dtype}{array.shape}, expected {dtype}{shape}",
                 )
             self._to_device(pointer, array)
         self._call("cuGraphLaunch", self._graph, self._stream)

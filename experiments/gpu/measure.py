@@ -128,7 +128,8 @@ def networks(
     chosen: Sequence[str] = tuple(TIMED),
 ) -> dict[int, float]:
     """Return by batch the mean of how many times as fast as PyTorch our networks are."""
-    jobs = [(batch, TIMED[name]) for batch in batches for name in chosen]
+    sized = [max(batch // bench.size, 1) for batch in batches]
+    jobs = [(batch, TIMED[name]) for batch in sized for name in chosen]
     waiting = [
         bench.pool.submit(_network, network.name, batch, kind, bench.device, bench.size)
         for batch, network in jobs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +22,14 @@ from codesign.ir.relay.expr import Expr, Function
 from codesign.ir.relay.module import Module
 from codesign.ir.relay.types import Type
 from codesign.ir.simt.kernel import SimtKernel
+from experiments.gpu.__main__ import main
 from experiments.gpu.compiled import Compiled, compiled
 from experiments.gpu.measure import Bench, battery, matmul, networks
 from experiments.gpu.networks import TIMED
 from experiments.gpu.progress import Progress
 from host_runtime.gpu import GpuFunction
 from tests.support.fake_cuda import FakeDriver
+from tests.support.gpu_battery import ON_GPU
 
 _DEVICE = DEVICES["sm_90"]
 _HALF = np.dtype(np.float16)
@@ -68,16 +71,34 @@ def test_a_wrong_operator_is_counted(bench: Bench, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_network_is_timed(bench: Bench, tmp_path: Path) -> None:
-    assert networks(bench, _HALF, (2,), ("lstm",)) == {}  # nothing to compare with
+    assert networks(bench, _HALF, (16,), ("lstm",)) == {}  # nothing to compare with
     known = json.loads((tmp_path / "results.json").read_text())
     assert known["lstm batch 2 float16"]["ms"] > 0
+
+
+@pytest.mark.slow
+def test_the_whole_run_is_rehearsed(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every operator, the product, every network at both batches; only PyTorch is missing."""
+
+    @contextmanager
+    def opened(_results: Path, _limit_s: float) -> Iterator[Bench]:
+        yield bench
+
+    monkeypatch.setattr("experiments.gpu.__main__.opened", opened)
+    assert main([]) == 1  # nothing to compare the product with
+    known = json.loads((tmp_path / "results.json").read_text())
+    assert known["battery"] == {"operators": len(ON_GPU), "failures": 0}
+    timed = {f"{name} batch {batch} float16" for name in TIMED for batch in (1, 8)}
+    assert set(known) == {"battery", "matmul 512", *timed}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(TIMED))
 @pytest.mark.parametrize("kind", ["float16", "float32"])
 def test_the_networks_are_what_their_relay_says(bench: Bench, name: str, kind: str) -> None:
-    network, dtype, size = TIMED[name], np.dtype(kind), 4 if name == "bert-small" else 8
+    network, dtype, size = TIMED[name], np.dtype(kind), 8
     function = network.function(2, dtype, size)
     infer_types(Module({"main": function}))
     x = network.input(2, dtype, size)

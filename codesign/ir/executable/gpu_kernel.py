@@ -38,8 +38,9 @@ class DevicePointer:
 class KernelLaunch:
     """One launch of a symbol: blocks of threads in one dimension, and its operands in order.
 
-    It follows the launches `after`, by their numbers in the kernel, all lower than its own and none
-    that another of them follows. `shared_bytes` is the shared memory of a block beyond what the symbol names itself.
+    It waits for the launches `after`, by their numbers in the kernel: all before it, and none that
+    another of them waits for. `shared_bytes` is the shared memory of a block beyond what the symbol
+    names itself.
     """
 
     symbol: str

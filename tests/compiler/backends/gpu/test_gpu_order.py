@@ -26,6 +26,7 @@ from codesign.ir.tensor.layout import Buffer
 from codesign.ops.axis import AxisAttrs
 from codesign.ops.nn.conv2d import Conv2DAttrs
 from codesign.ops.table import call
+from experiments.gpu.side_by_side import counted
 
 _DEVICE = DEVICES["sm_90"]
 _RNG = np.random.default_rng(0)
@@ -87,7 +88,8 @@ def _chains(count: int, width: int) -> Function:
     """Chains of a wide hidden layer each, of which none reads another."""
     x = Var("x", TensorType((64, 64), DType.FLOAT32))
     hidden = [call("nn.dense", x, _constant(width, 64)) for _ in range(count)]
-    return Function((x,), Tuple(tuple(call("nn.dense", each, _constant(8, width)) for each in hidden)))
+    ends = tuple(call("nn.dense", each, _constant(8, width)) for each in hidden)
+    return Function((x,), Tuple(ends))
 
 
 def test_memory_is_spent_on_launches_that_run_side_by_side() -> None:
@@ -119,7 +121,9 @@ def test_where_memory_would_grow_too_much_launches_wait_for_it() -> None:
     x = Place(Home.INPUT, 1024)
     hidden = [Place(Home.WORKSPACE, 1024) for _ in range(5)]
     ends = [Place(Home.OUTPUT, 1024, number) for number in range(5)]
-    launches = [each for h, end in zip(hidden, ends, strict=True) for each in (((x,), h), ((h,), end))]
+    launches: list[tuple[tuple[Place, ...], Place]] = []
+    for middle, end in zip(hidden, ends, strict=True):
+        launches += [((x,), middle), ((middle,), end)]
     plan, after = planned(_program(*launches))
     assert plan.size_bytes == 1024
     assert after == [(), (0,), (1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,)]
@@ -172,3 +176,13 @@ def test_a_product_in_parts_takes_its_factors_only(is_added: bool) -> None:
     assert len(parts.operands) == 3
     assert parts.after == ()
     assert len(joined.operands) == (3 if is_added else 2)
+
+
+def test_the_timed_networks_are_counted() -> None:
+    """One input, two that read it, and one that reads both: the two are beside each other."""
+    x, end = Place(Home.INPUT, 512), Place(Home.OUTPUT, 512)
+    first, left, right = (Place(Home.WORKSPACE, 512) for _ in range(3))
+    program = _program(((x,), first), ((first,), left), ((first,), right), ((left, right), end))
+    found = counted(program)
+    assert (found.launches, found.chain, found.with_another) == (4, 3, 2)
+    assert found.workspace_bytes == found.least_bytes == 3 * 512
