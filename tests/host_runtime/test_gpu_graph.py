@@ -57,12 +57,15 @@ def _expected(x: Array) -> Array:
 def compiled(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[GpuKernel, dict[str, SimtKernel]]:
-    """The network planned for branches side by side, and for as little memory as there can be."""
+    """The network planned for branches side by side, and where they must share memory."""
     if request.param == "in little memory":
-        monkeypatch.setattr("codesign.compiler.backends.gpu.compile._GROWTH", 0)
+        monkeypatch.setattr("codesign.compiler.backends.gpu.compile._CHEAP_BYTES", 0)
     function = _function()
     types = infer_types(Module({"main": function}))
-    return compile_gpu(function, types), named_kernels(lower(graph_of(function, types), DEFAULT))
+    kernel = compile_gpu(function, types)
+    begin = [launch for launch in kernel.launches if not launch.after]
+    assert len(begin) == (1 if request.param == "in little memory" else len(_WIDE))
+    return kernel, named_kernels(lower(graph_of(function, types), DEFAULT))
 
 
 def test_every_order_that_the_graph_allows_gives_the_same(

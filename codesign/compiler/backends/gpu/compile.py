@@ -29,8 +29,11 @@ from codesign.ir.relay.visit import post_order
 from codesign.ir.simt.kernel import SimtKernel
 from codesign.ir.simt.printer import simt_text
 
+_CHEAP_BYTES: Final = 1 << 26
+"""Workspace that is spent in any case on launches that can run side by side."""
+
 _GROWTH: Final = 2
-"""How many times the least workspace is spent on launches that can run side by side."""
+"""How many times the least workspace is spent on them beyond that."""
 
 
 def compile_gpu(
@@ -128,7 +131,7 @@ def planned(program: GpuProgram) -> tuple[MemoryPlan, list[tuple[int, ...]]]:
     values = by_values(program)
     least = plan_memory(program, DEVICE_ALIGNMENT, 0)
     plan = plan_memory(program, DEVICE_ALIGNMENT, 0, closed(values))
-    if plan.size_bytes > _GROWTH * least.size_bytes:
+    if plan.size_bytes > max(_CHEAP_BYTES, _GROWTH * least.size_bytes):
         plan = least
     shared = by_bytes(program, plan.offsets)
     return plan, reduced([first | second for first, second in zip(values, shared, strict=True)])

@@ -117,19 +117,20 @@ def _program(*launches: tuple[tuple[Place, ...], Place]) -> GpuProgram:
 
 
 def test_where_memory_would_grow_too_much_launches_wait_for_it() -> None:
-    """Five chains over one tensor each: beside each other they need five times the memory."""
-    x = Place(Home.INPUT, 1024)
-    hidden = [Place(Home.WORKSPACE, 1024) for _ in range(5)]
-    ends = [Place(Home.OUTPUT, 1024, number) for number in range(5)]
+    """Five chains over 16 MiB each: beside each other they need five times the memory."""
+    size = 1 << 24
+    x = Place(Home.INPUT, size)
+    hidden = [Place(Home.WORKSPACE, size) for _ in range(5)]
+    ends = [Place(Home.OUTPUT, size, number) for number in range(5)]
     launches: list[tuple[tuple[Place, ...], Place]] = []
     for middle, end in zip(hidden, ends, strict=True):
         launches += [((x,), middle), ((middle,), end)]
     plan, after = planned(_program(*launches))
-    assert plan.size_bytes == 1024
+    assert plan.size_bytes == size
     assert after == [(), (0,), (1,), (2,), (3,), (4,), (5,), (6,), (7,), (8,)]
-    plan, after = planned(_program(*launches[:4]))
-    assert plan.size_bytes == 2048
-    assert after == [(), (0,), (), (2,)]
+    plan, after = planned(_program(*launches[:8]))
+    assert plan.size_bytes == 4 * size
+    assert after == [(), (0,), (), (2,), (), (4,), (), (6,)]
 
 
 def test_only_the_least_is_followed() -> None:
