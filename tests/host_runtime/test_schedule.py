@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from codesign.accel.presets import preset
 from codesign.compiler.driver import compile as compile_network
+from codesign.dtypes import DType
+from codesign.ir.relay.expr import Function, Var
+from codesign.ir.relay.module import Module
+from codesign.ir.relay.types import TensorType
+from codesign.ops.table import call
 from host_runtime.profile import PipelineProfile, Profile, StepProfile
 from host_runtime.schedule import Plan, Standing, Turn, makespan, next_step, overlaps_alone, plan_of
+from host_runtime.session import Session
 from tests.support.networks import small_network
 
 
@@ -55,6 +64,16 @@ def test_only_branches_of_two_sides_overlap_in_one_sample() -> None:
     assert overlaps_alone(TWO_BRANCHES)
     assert not overlaps_alone(THERE_AND_BACK)
     assert not overlaps_alone((Turn("host", frozenset()), Turn("host", frozenset())))
+
+
+def test_a_result_may_be_named_as_an_input() -> None:
+    x = Var("x", TensorType((2,), DType.FLOAT32))
+    doubled = compile_network(Module({"main": Function((x,), call("add", x, x))}))
+    (step,) = doubled.steps
+    renamed = replace(doubled, steps=(replace(step, outputs=("x",)),), results=("x",))
+    assert plan_of(renamed) == (Turn("host", frozenset()),)
+    given = np.array([1, 2], np.float32)
+    np.testing.assert_array_equal(Session(renamed).run({"x": given})["output"], [2, 4])
 
 
 def test_the_plan_of_an_executable_names_sides_and_needs() -> None:
