@@ -40,6 +40,9 @@ ALONE: Final = 8
 BEHIND: Final = 3
 """Tilings that are timed behind the layer before, the best of those."""
 
+NEARLY: Final = 1.002
+"""What a tiling must be able to save to be timed: the array's bound is reached early, and often."""
+
 TOGETHER: Final = 24
 """Layers without planes, of steps of a recurrent network, that are timed together at most; what
 is best for them is best for those that follow."""
@@ -173,8 +176,10 @@ def cycles_of(nodes: Sequence[Node], config: AccelConfig, tuning: Tuning) -> int
 
 
 def _is_hopeless(least: float, found: list[tuple[int, int, Choice]]) -> bool:
-    """Whether as many as are wanted have been faster than this one can be."""
-    return len(found) >= BEHIND and sorted(each[0] for each in found)[BEHIND - 1] <= least
+    """Whether as many as are wanted have been as fast as this one can be, or nearly."""
+    if len(found) < BEHIND:
+        return False
+    return sorted(each[0] for each in found)[BEHIND - 1] <= NEARLY * least
 
 
 def _nodes(steps: Sequence[_Step], config: AccelConfig) -> list[Node]:

@@ -77,8 +77,8 @@ class _Synchronizer:
     brakes: Mapping[int, int]
     clocks: dict[Unit, Clock] = field(default_factory=lambda: {u: _nothing() for u in Unit})
     known: list[Clock] = field(default_factory=list)
-    history: dict[tuple[Memory | str, Unit], _History] = field(
-        default_factory=lambda: defaultdict(_History)
+    history: dict[Memory | str, dict[Unit, _History]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(_History))
     )
     edges: dict[tuple[Unit, Unit], list[tuple[int, int]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -106,31 +106,27 @@ class _Synchronizer:
             self._remember(index, node, unit)
 
     def _conflicts(self, node: Node, unit: Unit) -> Clock:
+        """Return the latest conflicting instruction of each other unit, beyond what is known."""
+        known = self.clocks[unit]
         latest: Clock = {}
-        for other in Unit:
-            if other is unit:
-                continue
-            floor = self.clocks[unit][other]
-            for region in node.reads:
-                floor = self._latest(region, other, floor, reads=False)
-            for region in node.writes:
-                floor = self._latest(region, other, floor, reads=True)
-            if floor > self.clocks[unit][other]:
-                latest[other] = floor
+        for regions, writes in ((node.reads, False), (node.writes, True)):
+            for region in regions:
+                for other, history in self.history[region.space].items():
+                    if other is unit:
+                        continue
+                    floor = latest.get(other, known[other])
+                    found = _last_overlap(history.writes, region, floor)
+                    if writes:
+                        found = _last_overlap(history.reads, region, found)
+                    if found > floor:
+                        latest[other] = found
         return latest
-
-    def _latest(self, region: Region, unit: Unit, floor: int, *, reads: bool) -> int:
-        history = self.history.get((region.space, unit))
-        if history is None:
-            return floor
-        floor = _last_overlap(history.writes, region, floor)
-        return _last_overlap(history.reads, region, floor) if reads else floor
 
     def _remember(self, index: int, node: Node, unit: Unit) -> None:
         for region in node.reads:
-            self.history[region.space, unit].reads.append((index, region))
+            self.history[region.space][unit].reads.append((index, region))
         for region in node.writes:
-            self.history[region.space, unit].writes.append((index, region))
+            self.history[region.space][unit].writes.append((index, region))
 
     def brakes_missing(self) -> dict[int, int] | None:
         """Return what givers should wait for so that tokens fit; None where they fit already.
