@@ -5,8 +5,8 @@ multiply-accumulates, without those of padded channels, and the bytes that have 
 that is read, weights and result, one byte an element. Params, tables, instructions and padding are
 not counted. A sum with a residual costs the convolution that it follows one more tensor to read; a
 pool that alone reads a convolution's result moves nothing, and the convolution writes the pool's.
-Other sums, products and pools move what they read and write. A network's bound is the sum over its
-layers, since their activations go through DRAM.
+Other sums, products, pools and padding move what they read and write. A network's bound is the sum
+over its layers, since their activations go through DRAM.
 """
 
 from __future__ import annotations
@@ -90,6 +90,12 @@ def _in_tiles(module: Module, shapes: _Shapes, config: AccelConfig) -> _Shapes:
                 if inputs == shapes[data][1]:
                     whole = tiled[data][1]
                 tiled[weight] = (_whole(outputs, config.block_out), whole, *kernel)
+            case Call(callee=OpRef(name="qnn.matmul"), args=(lhs, rhs)):
+                *stack, rows, columns = shapes[call]
+                rows, inner = _filled(rows, config), _whole(shapes[lhs][-1], config.block_in)
+                columns = _whole(columns, config.block_out)
+                tiled[lhs], tiled[rhs] = (*stack, rows, inner), (*stack, inner, columns)
+                tiled[call] = (*stack, rows, columns)
             case _:
                 pass
     return tiled
@@ -99,8 +105,11 @@ def _tiled(shape: tuple[int, ...], config: AccelConfig) -> tuple[int, ...]:
     if len(shape) < 2:
         return shape
     samples, channels, *rest = shape
-    filled = -(-samples // config.batch) * config.batch
-    return filled, _whole(channels, config.block_out), *rest
+    return _filled(samples, config), _whole(channels, config.block_out), *rest
+
+
+def _filled(samples: int, config: AccelConfig) -> int:
+    return -(-samples // config.batch) * config.batch
 
 
 def _whole(channels: int, block: int) -> int:
@@ -116,9 +125,13 @@ def _operators(module: Module, shapes: _Shapes) -> Iterator[tuple[Call, int, int
                 written = prod(shapes[pools.get(call, call)])
                 moved = _read(call, shapes) + weight + written
                 yield call, result * weight // shapes[call][1], moved
+            case "qnn.matmul":
+                result = prod(shapes[call])
+                moved = result + sum(prod(shapes[each]) for each in call.args)
+                yield call, result * shapes[call.args[0]][-1], moved
             case "nn.max_pool2d" | "qnn.sum_pool2d" if call in pools.values():
                 pass
-            case "nn.max_pool2d" | "qnn.sum_pool2d" | "qnn.multiply":
+            case "nn.max_pool2d" | "qnn.sum_pool2d" | "qnn.multiply" | "nn.pad":
                 yield call, 0, sum(prod(shapes[each]) for each in (*call.args, call))
             case "qnn.add" if _convolution_before(call) is None:
                 yield call, 0, sum(prod(shapes[each]) for each in (*call.args, call))

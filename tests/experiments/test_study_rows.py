@@ -49,6 +49,16 @@ def test_a_pool_behind_a_convolution_moves_its_result_alone() -> None:
     assert (first.bytes, second.bytes) == (256 + 256 + 256, 256 + 64)
 
 
+def test_a_product_of_two_tensors_reads_both() -> None:
+    maker = Maker(np.random.default_rng(0))
+    x, y = maker.var((2, 5, 20)), maker.var((2, 20, 30), "y")
+    module = Module({"main": Function((x, y), maker.matmul(x, y, 20, 30, 3))})
+    (own,), (tiles,) = needs(module), needs(module, preset("batch4"))
+    assert (own.macs, own.bytes) == (2 * 5 * 20 * 30, 2 * (5 * 20 + 20 * 30 + 5 * 30))
+    assert (preset("batch4").batch, preset("batch4").block_in) == (4, 8)
+    assert (tiles.macs, tiles.bytes) == (2 * 8 * 24 * 32, 2 * (8 * 24 + 24 * 32 + 8 * 32))
+
+
 def test_a_bound_in_tiles_counts_idle_rows_and_lanes() -> None:
     maker = Maker(np.random.default_rng(0))
     x = maker.var((1, 20, 8, 8))
