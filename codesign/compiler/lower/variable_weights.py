@@ -16,6 +16,7 @@ import numpy as np
 
 from codesign.compiler.lower.graph import Step, Value
 from codesign.compiler.lower.movement import DilateAttrs, PatchesAttrs, SliceAttrs
+from codesign.compiler.lower.quantized import FLOAT_BITS
 from codesign.compiler.lower.rule import attrs_of
 from codesign.compiler.lower.shaping import Writer
 from codesign.dtypes import DType
@@ -29,8 +30,6 @@ from codesign.ops.transpose import TransposeAttrs
 
 _VECTOR: Final = 8
 """Rows of at least so many elements run in vectors."""
-
-_EXACT_FLOAT32: Final = 1 << 24
 
 _FEW_ROWS: Final = 4
 """A product of fewer rows reads its weight once: transposing that first does not pay."""
@@ -51,7 +50,7 @@ def integer_product(writer: Writer, step: Step) -> Value:
     """Return the int32 product of codes less their zero points."""
     attrs = attrs_of(step, QMatmulAttrs)
     greatest = greatest_sum(step)
-    kind = DType.FLOAT32 if greatest <= _EXACT_FLOAT32 else DType.FLOAT64
+    kind = DType.FLOAT32 if greatest <= 1 << FLOAT_BITS else DType.FLOAT64
     sides = zip(step.inputs, (attrs.lhs_zero_point, attrs.rhs_zero_point), strict=True)
     left, right = (_centred(writer, codes, zero_point, kind) for codes, zero_point in sides)
     made = writer.call("nn.matmul", (left, right), Value(step.result.shape, kind))

@@ -92,10 +92,15 @@ def finish(
             step, reads = _terms(builder, layer.pool.total, sums, acc, scaling)
         last = _to_out(step, out, layer.epilogue)
         _pool(builder, layer.pool, tile, sums, last, reads, addresses.table)
+    store_tile(builder, layer.result, tile, out)
+
+
+def store_tile(builder: Builder, result: TileTensor, tile: Tile, out: int) -> None:
+    """Append the stores of a tile of a result from `out` on."""
     for node in store_box(
         builder.config,
         out,
-        layer.result,
+        result,
         n=tile.n,
         channels=tile.channels,
         rows=tile.rows,

@@ -13,11 +13,10 @@ from codesign.compiler.backends.accel.box import (
     Range,
     load_box,
     load_flat,
-    store_box,
     store_flat,
 )
 from codesign.compiler.backends.accel.builder import Builder, strides
-from codesign.compiler.backends.accel.epilogue import Tile, ranges
+from codesign.compiler.backends.accel.epilogue import Tile, ranges, store_tile
 from codesign.compiler.backends.accel.fit import param_tiles
 from codesign.compiler.backends.accel.gemm import addresses_of, emit_tile
 from codesign.compiler.backends.accel.layer import (
@@ -138,10 +137,7 @@ def _window_tile(
         c * oh * ow,
         table,
     )
-    for node in store_box(
-        builder.config, out, layer.result, n=n, channels=channels, rows=rows, columns=columns
-    ):
-        builder.add(node)
+    store_tile(builder, layer.result, tile, out)
 
 
 def _is_padding(span: Range, size: int) -> bool:
@@ -185,16 +181,7 @@ def _padding_tile(builder: Builder, layer: WindowLayer, tile: Tile, table: int |
         count,
         table,
     )
-    for node in store_box(
-        builder.config,
-        out,
-        layer.result,
-        n=tile.n,
-        channels=tile.channels,
-        rows=tile.rows,
-        columns=tile.columns,
-    ):
-        builder.add(node)
+    store_tile(builder, layer.result, tile, out)
 
 
 def _divide(builder: Builder, vec: int, out: int, params: int) -> None:
